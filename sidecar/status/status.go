@@ -1,0 +1,104 @@
+// Package status is what a running mirror says of itself: one model, filled by
+// the pipeline, shown by /status (its JSON is a written contract), by /metrics
+// and by the demo's table.
+package status
+
+import "time"
+
+// Report is the whole process.
+type Report struct {
+	Version string    `json:"version"`
+	Started time.Time `json:"started"`
+	Ready   bool      `json:"ready"`
+	Reasons []string  `json:"reasons"` // why it is not ready; empty when it is
+	Flows   []Flow    `json:"flows"`
+}
+
+// Flow is one direction, from a source cluster to a target cluster.
+type Flow struct {
+	Name  string `json:"name"` // "primary->backup"
+	From  string `json:"from"`
+	To    string `json:"to"`
+	State State  `json:"state"`
+	// Reason says what a flow that is starting waits for, or why it stalled.
+	Reason        string      `json:"reason,omitempty"`
+	Lanes         int         `json:"lanes"`
+	MemoryInUse   int64       `json:"memory_in_use_bytes"`
+	MemoryLimit   int64       `json:"memory_limit_bytes"`
+	PositionsSave time.Time   `json:"positions_saved"` // last time all positions were on the target
+	Topics        []Topic     `json:"topics"`          // only those with a problem
+	Partitions    []Partition `json:"partitions"`      // by source topic, then number
+	// Errors counts what went wrong and was retried, by kind (see ErrorKinds).
+	Errors map[string]uint64 `json:"errors"`
+}
+
+// State is the state of a flow or a partition.
+type State string
+
+const (
+	Starting State = "starting" // not copying yet: no leader, no position
+	Running  State = "running"
+	Stalled  State = "stalled" // waits for somebody to act; retried now and then
+	Stopping State = "stopping"
+)
+
+// Topic is a selected source topic that cannot be mirrored at the moment.
+type Topic struct {
+	Source string `json:"source"`
+	Target string `json:"target"`
+	Reason string `json:"reason"`
+}
+
+// Partition is one source partition and the target partition of the same number.
+type Partition struct {
+	Topic     string `json:"topic"`
+	Target    string `json:"target"`
+	Partition int32  `json:"partition"`
+	Lane      int    `json:"lane"`
+	State     State  `json:"state"`
+	Reason    string `json:"reason,omitempty"`
+	// StalledAt is the source offset that a stalled partition cannot get past,
+	// -1 otherwise.
+	StalledAt int64 `json:"stalled_at"`
+	// Position is the last source offset that is safe on the target, -1: none.
+	Position int64 `json:"position"`
+	// SourceEnd is the end of what may be copied: the source's last stable
+	// offset when reading committed, its high watermark otherwise; -1: not known.
+	SourceEnd int64 `json:"source_end"`
+	// Lag is SourceEnd - (Position + 1), in offsets, 0 when SourceEnd is not known.
+	Lag int64 `json:"lag"`
+	// Merging says that batches are merged now because they wait.
+	Merging bool `json:"merging"`
+	// Records and Bytes (compressed, as stored) acknowledged by the target.
+	Records uint64 `json:"records"`
+	Bytes   uint64 `json:"bytes"`
+	// Batches counts source batches by the path they took (see Paths).
+	Batches map[string]uint64 `json:"batches"`
+}
+
+// Paths of a source batch, in the order of Partition counters.
+const (
+	PathRaw       = "raw"       // crossed as the bytes it came in
+	PathMerged    = "merged"    // its records were copied, undecoded, into a larger batch
+	PathReencoded = "reencoded" // decoded and encoded again
+	PathSkipped   = "skipped"   // control batch, aborted data, empty batch
+)
+
+// Paths lists all paths.
+var Paths = []string{PathRaw, PathMerged, PathReencoded, PathSkipped}
+
+// Kinds of errors.
+const (
+	ErrorSourceConnection = "source_connection" // dial, cut, timeout
+	ErrorTargetConnection = "target_connection"
+	ErrorFetch            = "fetch"   // an error code in a fetch response
+	ErrorProduce          = "produce" // an error code in a produce response
+	ErrorCorrupt          = "corrupt" // a batch whose CRC or structure is wrong
+	ErrorRefused          = "refused" // the target refuses a batch for its content
+	ErrorPositions        = "positions"
+	ErrorTopics           = "topics" // discovery, creation
+)
+
+// ErrorKinds lists all kinds of errors.
+var ErrorKinds = []string{ErrorSourceConnection, ErrorTargetConnection, ErrorFetch, ErrorProduce,
+	ErrorCorrupt, ErrorRefused, ErrorPositions, ErrorTopics}
