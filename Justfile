@@ -1,0 +1,59 @@
+set shell := ["bash", "-euo", "pipefail", "-c"]
+
+staticcheck := "go run honnef.co/go/tools/cmd/staticcheck@v0.8.2"
+
+# the recipes
+default:
+    @just --list --unsorted
+
+# one static binary, ./mirror
+build:
+    CGO_ENABLED=0 go build -trimpath -o mirror .
+
+# two embedded clusters and live traffic between them
+demo *args:
+    go run . demo {{ args }}
+
+# every test; those on real Kafka too, where there is Docker and the image
+test *args:
+    go test -count=1 {{ args }} ./...
+
+# every test that needs no Docker, with the race detector
+race *args:
+    go test -race {{ args }} $(go list ./... | grep -vE '/integration(/kafkatest)?$')
+
+# the scenarios on real Kafka; without Docker this fails where `test` skips
+integration *args:
+    KAFKA_TEST_REQUIRED=1 go test -count=1 {{ args }} ./integration/...
+
+# format, vet, staticcheck, go.mod, shell scripts
+check: format vet tidy scripts
+
+format:
+    @test -z "$(gofmt -l $(git ls-files '*.go'))" || { gofmt -d $(git ls-files '*.go'); exit 1; }
+
+vet:
+    go vet ./...
+    {{ staticcheck }} ./...
+
+tidy:
+    go mod tidy -diff
+
+scripts:
+    @if command -v shellcheck >/dev/null; then shellcheck .ci/run $(git ls-files '*.sh'); else echo "no shellcheck: scripts not checked"; fi
+
+# each fuzz target for some seconds
+fuzz seconds="10":
+    @go test -run '^$' -list '^Fuzz' ./... | awk '/^Fuzz/ {t[n++] = $1} /^ok/ {for (i = 0; i < n; i++) print $2, t[i]; n = 0}' | \
+    while read -r package target; do \
+        echo "$package $target"; \
+        go test -run '^$' -fuzz "^$target\$" -fuzztime {{ seconds }}s "$package"; \
+    done
+
+# Go benchmarks
+bench *args:
+    go test -run '^$' -bench . -benchmem {{ args }} ./...
+
+# the Docker image of Kafka for the tests
+image:
+    integration/image/build.sh
