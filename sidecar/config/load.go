@@ -1,0 +1,89 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/BurntSushi/toml"
+)
+
+// Load reads the file at path and expands it from the process's environment;
+// see Parse.
+func Load(path string) (*Config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the config file: %w", err)
+	}
+	return Parse(path, data, os.LookupEnv)
+}
+
+// Parse reads a file's text. name stands for it in messages, and relative paths
+// in the file are relative to name's folder. An error is an *Error, with
+// everything that is wrong; it shows no value that came from getenv.
+func Parse(name string, data []byte, getenv func(string) (string, bool)) (*Config, error) {
+	c, r := read(name, data, getenv)
+	if len(r.problems) > 0 {
+		return nil, &Error{r.problems}
+	}
+	return c, nil
+}
+
+// read is Parse that also shows its reader.
+func read(name string, data []byte, getenv func(string) (string, bool)) (*Config, *reader) {
+	r := &reader{file: name, getenv: getenv}
+	values := map[string]any{}
+	if _, err := toml.Decode(string(data), &values); err != nil {
+		p := Problem{File: name, Line: 1, Text: err.Error()}
+		if bad := (toml.ParseError{}); errors.As(err, &bad) {
+			p.Line, p.Key, p.Text = bad.Position.Line, bad.LastKey, "not TOML: "+bad.Message
+		}
+		r.problems = []Problem{p}
+		return nil, r
+	}
+	r.lines = indexLines(string(data))
+
+	root := r.table("", "", values)
+	c := &Config{
+		File:     name,
+		Admin:    readAdmin(root.table("admin")),
+		Log:      readLog(root.table("log")),
+		Clusters: map[string]Cluster{},
+	}
+	aliases, tables := root.named("clusters")
+	for i, alias := range aliases {
+		c.Clusters[alias] = readCluster(alias, tables[i])
+	}
+	flows := root.tables("flows")
+	for _, t := range flows {
+		c.Flows = append(c.Flows, readFlow(t, aliases))
+	}
+	if len(aliases) == 0 {
+		root.require("clusters")
+	}
+	if len(flows) == 0 {
+		root.require("flows")
+	}
+	r.check(c, flows)
+	r.finish()
+	return c, r
+}
+
+func readAdmin(t *table) Admin {
+	listen, ok := t.given("listen", "127.0.0.1:9464")
+	if ok && listen != "" {
+		if err := checkAddress(listen, 0); err != nil {
+			t.problem("listen", `%v; "" switches it off`, err)
+		}
+	}
+	return Admin{Listen: listen}
+}
+
+func readLog(t *table) Log {
+	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+	return Log{
+		Level:  levels[t.choice("level", "info", "debug", "info", "warn", "error")],
+		Format: t.choice("format", "auto", "auto", "text", "json"),
+	}
+}
