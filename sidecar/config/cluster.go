@@ -206,4 +206,3 @@ func (t *table) mustSetOne(name, file string) {
 		t.problem(name, "is required, or %s", file)
 	}
 }
-
