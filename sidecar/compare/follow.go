@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -34,7 +34,6 @@ type Options struct {
 type Comparison struct {
 	partitions []*partition
 	sides      [2]*side
-	finishing  atomic.Bool
 	stop       context.CancelFunc
 	work       sync.WaitGroup
 }
@@ -81,13 +80,39 @@ func Complete(ctx context.Context, o Options) (Report, error) {
 	return c.Finish(ctx), nil
 }
 
+// CatchUp reads the source up to where it ends now and then waits until the
+// target holds all of that. It returns false when ctx ends before. The source
+// must not be written to any more.
+func (c *Comparison) CatchUp(ctx context.Context) bool {
+	c.sides[sourceSide].finish()
+	for tick := time.NewTicker(fetchWait / 4); ; {
+		select {
+		case <-tick.C:
+			if c.sides[sourceSide].allDone() && c.pending() == 0 {
+				tick.Stop()
+				return true
+			}
+		case <-ctx.Done():
+			tick.Stop()
+			return false
+		}
+	}
+}
+
+func (c *Comparison) pending() int {
+	n := 0
+	for _, p := range c.Progress() {
+		n += p.Pending
+	}
+	return n
+}
+
 // Finish reads both sides up to where they end now (for committed data, their
 // last stable offset), ends the comparison and reports. When ctx ends before
 // that, the partitions that were not read to the end say so.
 func (c *Comparison) Finish(ctx context.Context) Report {
-	c.finishing.Store(true)
 	for _, s := range c.sides {
-		s.poke()
+		s.finish()
 	}
 	read := make(chan struct{})
 	go func() {

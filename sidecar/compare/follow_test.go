@@ -191,6 +191,30 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+func TestCatchUp(t *testing.T) {
+	source, target := clusters(t)
+	write(t, source, numbered("orders", 1000)...)
+	write(t, target, numbered("copy", 900)...)
+	c, err := Start(t.Context(), Options{Source: source, Target: target, Topics: pair})
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if c.CatchUp(short) {
+		t.Error("caught up although 100 records are missing")
+	}
+	caught := make(chan bool, 1)
+	go func() { caught <- c.CatchUp(t.Context()) }()
+	write(t, target, numbered("copy", 1000)[900:]...)
+	if !<-caught {
+		t.Error("not caught up")
+	}
+	if report := c.Finish(t.Context()); !report.OK() || report.Equal() != 1000 {
+		t.Errorf("%d equal\n%v", report.Equal(), report)
+	}
+}
+
 func TestFinishSaysWhatItCouldNotRead(t *testing.T) {
 	source, target := clusters(t)
 	write(t, source, numbered("orders", 10)...)

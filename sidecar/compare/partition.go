@@ -31,7 +31,7 @@ type partition struct {
 type progress struct {
 	next int64 // offset to read next
 	read bool  // something was read from next before: a jump is a loss
-	done bool  // read to the end, after Finish was called
+	done bool  // read to the end, after finish was called
 	err  error // why the last attempt to read failed, nil: it did not
 }
 

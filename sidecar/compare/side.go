@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -27,6 +28,7 @@ type side struct {
 	comparison  *Comparison
 	other       *side
 	uncommitted bool
+	finishing   atomic.Bool
 	wake        chan struct{} // the other side has moved on
 
 	topics map[string]topic // as of the last describe
@@ -34,6 +36,12 @@ type side struct {
 
 func newSide(index int, client *kgo.Client, c *Comparison, uncommitted bool) *side {
 	return &side{index: index, client: client, comparison: c, uncommitted: uncommitted, wake: make(chan struct{}, 1)}
+}
+
+// finish makes the side end where the log ends for a request sent from now on.
+func (s *side) finish() {
+	s.finishing.Store(true)
+	s.poke()
 }
 
 // poke wakes the side if it waits for the other.
@@ -44,12 +52,12 @@ func (s *side) poke() {
 	}
 }
 
-// run reads until all is read after Finish was called, or ctx ends.
+// run reads until all is read after finish was called, or ctx ends.
 func (s *side) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		// Taken before reading: only an answer to a request sent after
-		// Finish proves that there is no more.
-		finishing := s.comparison.finishing.Load()
+		// finish proves that there is no more.
+		finishing := s.finishing.Load()
 		byLeader, waiting := s.plan(ctx, finishing)
 		switch {
 		case len(byLeader) > 0:

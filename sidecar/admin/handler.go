@@ -1,0 +1,90 @@
+package admin
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"mirror/sidecar/status"
+)
+
+// endpoints are what / lists.
+const endpoints = `mirror
+
+/healthz   200 while the process runs
+/readyz    200 when it mirrors, else 503; JSON with the reasons
+/status    everything it knows of itself, as JSON
+/metrics   for Prometheus
+`
+
+func handler(source func() status.Report, gatherer prometheus.Gatherer) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, endpoints) })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok\n") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { serveReady(w, source()) })
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, whole(source())) })
+	mux.Handle("GET /metrics", promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
+		writeText(w, http.StatusNotFound, fmt.Sprintf("there is no %s here; what there is:\n\n%s", r.URL.Path, endpoints))
+	})
+	return mux
+}
+
+// readiness is the answer of /readyz.
+type readiness struct {
+	Ready   bool     `json:"ready"`
+	Reasons []string `json:"reasons"` // why not; empty when ready
+}
+
+func serveReady(w http.ResponseWriter, r status.Report) {
+	code := http.StatusOK
+	if !r.Ready {
+		code = http.StatusServiceUnavailable
+	}
+	writeJSON(w, code, readiness{r.Ready, array(r.Reasons)})
+}
+
+// whole makes lists of what is null, so that readers of the JSON need not tell
+// the two apart.
+func whole(r status.Report) status.Report {
+	r.Reasons = array(r.Reasons)
+	flows := make([]status.Flow, 0, len(r.Flows))
+	for _, f := range r.Flows {
+		f.Topics = array(f.Topics)
+		f.Partitions = array(f.Partitions)
+		flows = append(flows, f)
+	}
+	r.Flows = flows
+	return r
+}
+
+func array[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+func writeText(w http.ResponseWriter, code int, text string) {
+	header(w, "text/plain; charset=utf-8")
+	w.WriteHeader(code)
+	w.Write([]byte(text))
+}
+
+func writeJSON(w http.ResponseWriter, code int, value any) {
+	header(w, "application/json")
+	w.WriteHeader(code)
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	e.Encode(value) // fails only when the client has gone
+}
+
+func header(w http.ResponseWriter, contentType string) {
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+}
