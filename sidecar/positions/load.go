@@ -110,7 +110,10 @@ func (l *loader) round(ctx context.Context) (done, progress bool, err error) {
 	}
 	topic, ok := found[l.store.topic]
 	if !ok {
-		return false, false, errors.New("it does not exist; it is made when the flow starts")
+		return false, false, errors.New("it does not exist: was it deleted? it is made again when mirror starts")
+	}
+	if topic.Err != nil {
+		return false, false, l.store.cluster.Explain(topic.Err)
 	}
 	leaders := map[int32][]int32{}
 	for n, p := range topic.Partitions {

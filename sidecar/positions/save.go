@@ -27,7 +27,7 @@ func (s *Store) Save(ctx context.Context, ps map[Key]Position) error {
 	case errors.Is(err, kerr.TopicAuthorizationFailed):
 		err = fmt.Errorf("%w: allow Write on it", err)
 	}
-	return fmt.Errorf("save %d positions to topic %q on cluster %q: %w", len(ps), s.topic, s.cluster.Alias(), err)
+	return fmt.Errorf("save positions of %d partitions to topic %q on cluster %q: %w", len(ps), s.topic, s.cluster.Alias(), err)
 }
 
 func (s *Store) save(ctx context.Context, ps map[Key]Position) error {
@@ -37,6 +37,12 @@ func (s *Store) save(ctx context.Context, ps map[Key]Position) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	if s.unanswered > 0 {
+		// Of a save that was given up, and has said so.
+		if s.answered(ctx); ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
 	if s.producer == nil {
 		p, err := s.cluster.NewClient(
 			kgo.DefaultProduceTopic(s.topic),
@@ -45,9 +51,6 @@ func (s *Store) save(ctx context.Context, ps map[Key]Position) error {
 			// and ours are in one partition.
 			kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
 			kgo.ProducerLinger(0),
-			// A position that is written twice does no harm, so a save need not
-			// wait for the fate of a request when its time is over.
-			kgo.AllowIdempotentProduceCancellation(),
 		)
 		if err != nil {
 			return err
@@ -55,30 +58,40 @@ func (s *Store) save(ctx context.Context, ps map[Key]Position) error {
 		s.producer = p
 	}
 
-	acks := make(chan error, len(ps)) // holds them all: nobody may be left to read
+	s.acks = make(chan error, len(ps)) // holds them all: nobody may be left to read
+	s.unanswered = len(ps)
 	for k, p := range ps {
+		acks := s.acks
 		s.producer.Produce(ctx, &kgo.Record{
 			Key:   appendKey(nil, s.connector, s.source, k),
 			Value: appendValue(nil, p),
 		}, func(_ *kgo.Record, err error) { acks <- err })
 	}
+	err := s.answered(ctx)
+	if err != nil && ctx.Err() == nil {
+		// The producer may be one that the cluster will not take again.
+		s.producer.Close()
+		s.producer = nil
+	}
+	return err
+}
+
+// answered waits until the fate of every record is known, and returns the first
+// error. When ctx ends before that, the next save goes on waiting before it
+// writes: an old position must not land on a newer one, and the producer fails
+// what is queued behind a record that was given up.
+func (s *Store) answered(ctx context.Context) error {
 	var failed error
-	for range len(ps) {
+	for s.unanswered > 0 {
 		select {
-		case err := <-acks:
+		case err := <-s.acks:
+			s.unanswered--
 			if failed == nil {
 				failed = err
 			}
 		case <-ctx.Done():
-			// The producer is kept: what it has still in flight stays in order
-			// before what the next save writes.
 			return ctx.Err()
 		}
-	}
-	if failed != nil && ctx.Err() == nil {
-		// The producer may be one that the cluster will not take again.
-		s.producer.Close()
-		s.producer = nil
 	}
 	return failed
 }

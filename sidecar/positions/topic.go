@@ -41,8 +41,11 @@ type Store struct {
 	connector string
 	log       *slog.Logger
 
-	turn     chan struct{} // holds one token: whoever took it may save
-	producer *kgo.Client   // nil before the first Save and after one that failed
+	turn chan struct{} // holds one token: whoever took it may save, and use what follows
+
+	producer   *kgo.Client // nil before the first Save and after one that failed
+	acks       chan error  // one for each record of the last save
+	unanswered int         // how many are still to come
 }
 
 // Open makes the positions topic when it is missing: 25 partitions, compacted,
@@ -70,7 +73,9 @@ func (s *Store) prepare(ctx context.Context, c config.Create) error {
 	if err != nil {
 		return err
 	}
-	if _, ok := found[s.topic]; !ok {
+	if t, ok := found[s.topic]; t.Err != nil {
+		return s.cluster.Explain(t.Err)
+	} else if !ok {
 		created, err := s.create(ctx, c)
 		if created || err != nil {
 			return err
@@ -112,10 +117,10 @@ func (s *Store) create(ctx context.Context, c config.Create) (created bool, err 
 
 func (s *Store) checkPolicy(ctx context.Context) error {
 	described, err := kadm.NewClient(s.cluster.Client()).DescribeTopicConfigs(ctx, s.topic)
-	if err != nil {
-		return fmt.Errorf("describe its configs: %w", err)
+	var resource kadm.ResourceConfig
+	if err == nil {
+		resource, err = described.On(s.topic, nil)
 	}
-	resource, err := described.On(s.topic, nil)
 	if err == nil {
 		err = resource.Err
 	}

@@ -177,7 +177,7 @@ func (m *Manager) send(ctx context.Context, creates []Create, validateOnly bool)
 		}
 		resp, err := req.RequestWith(ctx, m.target.Client())
 		if err != nil {
-			return nil, fmt.Errorf("create %d topics on cluster %q: %w", len(chunk), m.target.Alias(), err)
+			return nil, m.target.Explain(fmt.Errorf("create topics: %w", err))
 		}
 		for _, c := range chunk {
 			answers[c.Target] = answer{err: errNoAnswer}
@@ -202,7 +202,7 @@ func (m *Manager) growAll(ctx context.Context, grows []Grow, failed map[string]e
 		}
 		resp, err := req.RequestWith(ctx, m.target.Client())
 		if err != nil {
-			return fmt.Errorf("grow %d topics on cluster %q: %w", len(chunk), m.target.Alias(), err)
+			return m.target.Explain(fmt.Errorf("add partitions to topics: %w", err))
 		}
 		for _, t := range resp.Topics {
 			g := bySource[t.Topic]

@@ -39,7 +39,7 @@ func describe(ctx context.Context, c *cluster.Cluster, topics, names []string) (
 		}
 		resp, err := req.RequestWith(ctx, c.Client())
 		if err != nil {
-			return nil, fmt.Errorf("describe topic configs of cluster %q: %w", c.Alias(), err)
+			return nil, c.Explain(fmt.Errorf("describe the configs of topics: %w", err))
 		}
 		for _, r := range resp.Resources {
 			all[r.ResourceName] = described{

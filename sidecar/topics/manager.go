@@ -91,56 +91,6 @@ func (m *Manager) Sync(ctx context.Context) (Snapshot, error) {
 	return s, nil
 }
 
-// discover looks at both clusters.
-func (m *Manager) discover(ctx context.Context) (View, []Pair, error) {
-	source, err := m.source.Topics(ctx, nil)
-	if err != nil {
-		return View{}, nil, fmt.Errorf("list the topics of cluster %q: %w", m.source.Alias(), err)
-	}
-	pairs := Select(source, m.policy, m.filter)
-	names := make([]string, len(pairs))
-	for i, pair := range pairs {
-		names[i] = pair.Target
-	}
-	target, err := m.targetTopics(ctx, names)
-	if err != nil {
-		return View{}, nil, err
-	}
-	view := View{Source: source, Target: target, Configs: map[string]map[string]string{}, Unread: map[string]error{}}
-
-	var missing []string
-	for _, pair := range pairs {
-		if _, ok := target[pair.Target]; !ok {
-			missing = append(missing, pair.Source)
-		}
-	}
-	answers, err := describe(ctx, m.source, missing, nil)
-	if err != nil {
-		return View{}, nil, err
-	}
-	for topic, d := range answers {
-		if d.err != nil {
-			view.Unread[topic] = fmt.Errorf("read the configs of topic %q on cluster %q, to create its target: %w: "+
-				"allow DescribeConfigs on it", topic, m.source.Alias(), d.err)
-			continue
-		}
-		view.Configs[topic] = ownConfigs(d)
-	}
-	return view, pairs, nil
-}
-
-// targetTopics asks for topics by name; no names, no topics.
-func (m *Manager) targetTopics(ctx context.Context, names []string) (map[string]cluster.Topic, error) {
-	if len(names) == 0 {
-		return map[string]cluster.Topic{}, nil
-	}
-	topics, err := m.target.Topics(ctx, names)
-	if err != nil {
-		return nil, fmt.Errorf("look up topics of cluster %q: %w", m.target.Alias(), err)
-	}
-	return topics, nil
-}
-
 // settle waits until the target shows what was made, with leaders: a new
 // partition answers NOT_LEADER for a moment. It does not wait for ever, and
 // updates target with what it saw last.
@@ -162,11 +112,14 @@ func (m *Manager) settle(ctx context.Context, plan Plan, failed map[string]error
 		for name := range want {
 			names = append(names, name)
 		}
-		seen, err := m.targetTopics(ctx, names)
+		seen, err := m.target.Topics(ctx, names)
 		if err != nil {
 			return err
 		}
 		for name, topic := range seen {
+			if topic.Err != nil {
+				continue
+			}
 			target[name] = topic
 			if led(topic) && int32(len(topic.Partitions)) >= want[name] {
 				delete(want, name)

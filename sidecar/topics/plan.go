@@ -17,15 +17,16 @@ import (
 	"mirror/sidecar/policy"
 )
 
-// View is what was seen of both clusters, all by topic name.
+// View is what was seen of both clusters.
 type View struct {
 	Source map[string]cluster.Topic // all topics of the source
-	Target map[string]cluster.Topic // those of the target that are targets, if they exist
+	Target map[string]cluster.Topic // those that exist of the topics to mirror to
 	// Configs are the source's own configs (see ownConfigs), of the topics that
-	// have to be created.
+	// have to be created, by source topic.
 	Configs map[string]map[string]string
-	// Unread says of which of these topics the configs could not be read, and why.
-	Unread map[string]error
+	// Unseen are source topics that could not be looked at, on either side, and
+	// why. They are left alone.
+	Unseen map[string]error
 }
 
 // Plan is what a round changes on the target, and why it cannot change the rest.
@@ -93,11 +94,11 @@ func NewPlan(v View, pairs []Pair, c config.Create) Plan {
 		target, exists := v.Target[pair.Target]
 		have := int32(len(target.Partitions))
 		switch {
+		case v.Unseen[pair.Source] != nil:
+			plan.Refused[pair.Source] = v.Unseen[pair.Source]
 		case exists && have < want:
 			plan.Grow = append(plan.Grow, Grow{Pair: pair, From: have, To: want})
 		case exists:
-		case v.Unread[pair.Source] != nil:
-			plan.Refused[pair.Source] = v.Unread[pair.Source]
 		default:
 			plan.Create = append(plan.Create, newCreate(pair, want, v.Configs[pair.Source], c))
 		}
