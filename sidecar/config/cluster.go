@@ -47,8 +47,8 @@ func readBootstrap(t *table) []string {
 			}
 			continue
 		}
-		if _, ok := t.values["bootstrap"].([]any)[i].(string); !ok {
-			continue // said already
+		if addr == "" && t.values["bootstrap"].([]any)[i] != "" {
+			continue // it is wrong, and that has been said
 		}
 		if err := checkAddress(addr, 1); err != nil {
 			t.r.problem(key, "%v", err)
@@ -94,13 +94,16 @@ func readTLS(t *table) TLS {
 	return c
 }
 
-// set says whether a key has a value other than its type's empty one.
+const defaultService = "kafka"
+
+// set says whether a key of TLS or SASL has a value other than its default,
+// which but for Kerberos's service is its type's empty one.
 func (t *table) set(name string) bool {
 	switch v := t.values[name].(type) {
 	case nil:
 		return false
 	case string:
-		return v != ""
+		return v != "" && (name != "service" || v != defaultService)
 	case bool:
 		return v
 	case []any:
@@ -145,7 +148,7 @@ func readSASL(t *table) SASL {
 			ConfigFile: kerberos.file("config_file"),
 			KeytabFile: kerberos.file("keytab_file"),
 			Principal:  kerberos.text("principal", ""),
-			Service:    kerberos.text("service", "kafka"),
+			Service:    kerberos.text("service", defaultService),
 		},
 	}
 	if t.set("mechanism") && c.Mechanism == "" {
@@ -167,6 +170,9 @@ func readSASL(t *table) SASL {
 	case KerberosV5:
 		kerberos.mustSet("keytab_file")
 		kerberos.mustSet("principal")
+		if c.Kerberos.Service == "" {
+			kerberos.problem("service", "must not be empty")
+		}
 	}
 	return c
 }

@@ -89,10 +89,9 @@ func suggest(name string, known []string) string {
 		}
 		return fmt.Sprintf("did you mean %q?", near)
 	}
+	known = slices.DeleteFunc(slices.Sorted(slices.Values(known)), func(k string) bool { return k == "" })
 	if len(known) == 0 {
 		return "there is none"
 	}
-	known = slices.Clone(known)
-	slices.Sort(known)
 	return "there is " + strings.Join(known, ", ")
 }

@@ -44,7 +44,7 @@ func readFlow(t *table, aliases []string) Flow {
 // readAlias reads the name of a cluster; "" when there is no such cluster.
 func readAlias(t *table, name string, aliases []string) string {
 	t.require(name)
-	alias, ok := t.given(name, "")
+	alias, ok := t.given(name, "a string")
 	if ok && !slices.Contains(aliases, alias) {
 		t.problem(name, "no cluster has the alias %s, %s", t.source(name), suggest(alias, aliases))
 		return ""
@@ -58,7 +58,7 @@ func readPatterns(t *table, name string, otherwise []string) []*regexp.Regexp {
 	patterns := make([]*regexp.Regexp, 0, len(sources))
 	for i, source := range sources {
 		if i < len(given) && source == "" && given[i] != "" {
-			continue // said already
+			continue // it is wrong, and that has been said
 		}
 		re, err := Pattern(source)
 		if err != nil {
@@ -83,7 +83,8 @@ func readNaming(t *table) Naming {
 }
 
 func readStart(t *table) Start {
-	s, ok := t.given("start", "earliest")
+	const what = `earliest, latest or a time since 1970 like "2026-01-31T00:00:00Z"`
+	s, ok := t.given("start", what)
 	if !ok || s == "earliest" {
 		return Start{Kind: Earliest}
 	}
@@ -92,7 +93,7 @@ func readStart(t *table) Start {
 	}
 	at, err := time.Parse(time.RFC3339, s)
 	if err != nil || at.UnixMilli() < 0 {
-		t.problem("start", `must be earliest, latest or a time since 1970 like "2026-01-31T00:00:00Z", not %s`, t.source("start"))
+		t.problem("start", "must be %s, not %s", what, t.source("start"))
 	}
 	return Start{Kind: AtTime, At: at}
 }

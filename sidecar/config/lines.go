@@ -70,15 +70,13 @@ func (x *indexer) document() {
 	for x.blank(); x.pos < len(x.text); x.blank() {
 		start := x.pos
 		if x.accept("[[") {
-			path := x.resolve(x.key())
+			path := x.header()
 			x.arrays[path]++
-			x.mark(path, start)
 			table = element(path, x.arrays[path]-1)
 			x.mark(table, start)
 			x.accept("]]")
 		} else if x.accept("[") {
-			table = x.resolve(x.key())
-			x.mark(table, start)
+			table = x.header()
 			x.accept("]")
 		} else {
 			x.assignment(table)
@@ -89,12 +87,14 @@ func (x *indexer) document() {
 	}
 }
 
-// resolve is the full key that a table header means: within an array of tables
-// it is about the last element.
-func (x *indexer) resolve(names []string) string {
-	path := ""
+// header reads the names in a table's header and gives the full key that they
+// mean: within an array of tables it is about the last element.
+func (x *indexer) header() string {
+	start, path := x.pos, ""
+	names := x.key()
 	for i, name := range names {
 		path = join(path, name)
+		x.mark(path, start)
 		if n := x.arrays[path]; n > 0 && i < len(names)-1 {
 			path = element(path, n-1)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 
 	"github.com/BurntSushi/toml"
 )
@@ -21,7 +22,8 @@ func Load(path string) (*Config, error) {
 
 // Parse reads a file's text. name stands for it in messages, and relative paths
 // in the file are relative to name's folder. An error is an *Error, with
-// everything that is wrong; it shows no value that came from getenv.
+// everything that is wrong; it shows no secret, and strings as the file has them,
+// not as getenv completes them.
 func Parse(name string, data []byte, getenv func(string) (string, bool)) (*Config, error) {
 	c, r := read(name, data, getenv)
 	if len(r.problems) > 0 {
@@ -38,6 +40,9 @@ func read(name string, data []byte, getenv func(string) (string, bool)) (*Config
 		p := Problem{File: name, Line: 1, Text: err.Error()}
 		if bad := (toml.ParseError{}); errors.As(err, &bad) {
 			p.Line, p.Key, p.Text = bad.Position.Line, bad.LastKey, "not TOML: "+bad.Message
+			if strings.Contains(bad.LastKey, "password") || strings.Contains(bad.LastKey, "secret") {
+				p.Text = "not TOML: is the value a string in quotes?" // the message could show it
+			}
 		}
 		r.problems = []Problem{p}
 		return nil, r
@@ -65,14 +70,14 @@ func read(name string, data []byte, getenv func(string) (string, bool)) (*Config
 	if len(flows) == 0 {
 		root.require("flows")
 	}
-	r.check(c, flows)
+	r.checkFlows(c, flows)
 	r.finish()
 	return c, r
 }
 
 func readAdmin(t *table) Admin {
-	listen, ok := t.given("listen", "127.0.0.1:9464")
-	if ok && listen != "" {
+	listen := t.text("listen", "127.0.0.1:9464")
+	if listen != "" {
 		if err := checkAddress(listen, 0); err != nil {
 			t.problem("listen", `%v; "" switches it off`, err)
 		}

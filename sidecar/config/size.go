@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -17,17 +16,17 @@ var sizeUnits = []struct {
 }
 
 // parseSize reads a whole number of bytes like "64KiB", "1GB" or "512".
-func parseSize(s string) (int64, error) {
+func parseSize(s string) (n int64, ok bool) {
 	for _, u := range sizeUnits {
 		digits, ok := strings.CutSuffix(s, u.name)
 		if !ok {
 			continue
 		}
-		n, err := strconv.ParseUint(strings.TrimSpace(digits), 10, 63)
-		if err != nil || int64(n) > math.MaxInt64/u.bytes {
-			break
+		count, err := strconv.ParseUint(strings.TrimSpace(digits), 10, 63)
+		if err != nil || int64(count) > math.MaxInt64/u.bytes {
+			return 0, false
 		}
-		return int64(n) * u.bytes, nil
+		return int64(count) * u.bytes, true
 	}
-	return 0, errors.New(`must be a size like "16MiB" (B, KiB, MiB, GiB, TiB, KB, MB, GB, TB)`)
+	return 0, false
 }

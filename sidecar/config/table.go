@@ -61,28 +61,27 @@ func (t *table) require(name string) {
 
 // text reads a string and expands it.
 func (t *table) text(name, otherwise string) string {
-	s, _ := t.given(name, otherwise)
-	return s
+	if s, ok := t.given(name, "a string"); ok {
+		return s
+	}
+	return otherwise
 }
 
-// given is text that also says whether the string is there and in order.
-func (t *table) given(name, otherwise string) (string, bool) {
+// given is the string at a key, if it is there and in order. what names such a
+// string in messages.
+func (t *table) given(name, what string) (string, bool) {
 	v, ok := t.take(name)
 	if !ok {
-		return otherwise, false
+		return "", false
 	}
-	s, ok := t.r.text(t.key(name), v)
-	if !ok {
-		return otherwise, false
-	}
-	return s, true
+	return t.r.text(t.key(name), v, what)
 }
 
 // text is the expanded string v, the value of key.
-func (r *reader) text(key string, v any) (string, bool) {
+func (r *reader) text(key string, v any, what string) (string, bool) {
 	s, ok := v.(string)
 	if !ok {
-		r.problem(key, "must be a string, not %s", kind(v))
+		r.problem(key, "must be %s, not %s", what, kind(v))
 		return "", false
 	}
 	s, err := expand(s, r.getenv)
@@ -104,9 +103,12 @@ func (t *table) file(name string) string {
 
 // choice reads one of a few strings.
 func (t *table) choice(name, otherwise string, options ...string) string {
-	s, ok := t.given(name, otherwise)
-	if ok && !slices.Contains(options, s) {
-		t.problem(name, "must be %s, not %s", orList(options), t.source(name))
+	s, ok := t.given(name, "a string")
+	if !ok {
+		return otherwise
+	}
+	if !slices.Contains(options, s) {
+		t.problem(name, "%s is not possible, %s", t.source(name), suggest(s, options))
 		return otherwise
 	}
 	return s
@@ -131,7 +133,7 @@ func (t *table) texts(name string, otherwise ...string) []string {
 	out := make([]string, len(list))
 	for i, e := range list {
 		key := element(t.key(name), i)
-		s, ok := t.r.text(key, e)
+		s, ok := t.r.text(key, e, "a string")
 		if !ok {
 			continue
 		}
@@ -170,13 +172,14 @@ func (t *table) integer(name string, otherwise, least, most int64) int64 {
 }
 
 func (t *table) duration(name string, otherwise, least time.Duration) time.Duration {
-	s, ok := t.given(name, "")
+	const what = `a duration like "5s" (ms, s, m, h)`
+	s, ok := t.given(name, what)
 	if !ok {
 		return otherwise
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {
-		t.problem(name, `must be a duration like "5s" (ms, s, m, h), not %s`, t.source(name))
+		t.problem(name, "must be %s, not %s", what, t.source(name))
 		return otherwise
 	}
 	if d < least {
@@ -187,13 +190,14 @@ func (t *table) duration(name string, otherwise, least time.Duration) time.Durat
 }
 
 func (t *table) size(name string, otherwise, least int64) int64 {
-	s, ok := t.given(name, "")
+	const what = `a size like "16MiB" (B, KiB, MiB, GiB, TiB, KB, MB, GB, TB)`
+	s, ok := t.given(name, what)
 	if !ok {
 		return otherwise
 	}
-	n, err := parseSize(s)
-	if err != nil {
-		t.problem(name, "%v, not %s", err, t.source(name))
+	n, ok := parseSize(s)
+	if !ok {
+		t.problem(name, "must be %s, not %s", what, t.source(name))
 		return otherwise
 	}
 	if n < least {
@@ -320,9 +324,4 @@ func kind(v any) string {
 	default:
 		return "a table"
 	}
-}
-
-func orList(options []string) string {
-	last := len(options) - 1
-	return strings.Join(options[:last], ", ") + " or " + options[last]
 }
