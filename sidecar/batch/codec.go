@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/bits"
 	"slices"
 	"sync"
 
@@ -130,31 +129,33 @@ var zstdWriter = sync.OnceValue(func() *zstd.Encoder {
 	return w
 })
 
-// zstdReaders are shared decoders by the size of what they decode at most, a power of two: a decoder's limit is set
-// when it is made.
-var zstdReaders [bits.UintSize + 1]struct {
-	once sync.Once
-	dec  *zstd.Decoder
-}
-
 // maxZstdWindow is what Java's decoder takes, 2^27.
 const maxZstdWindow = 128 << 20
 
-func decodeZstd(dst, src []byte, limit int) ([]byte, error) {
-	size := max(bits.Len(uint(max(limit, 0))), 10)
-	r := &zstdReaders[size]
-	r.once.Do(func() {
-		var err error
-		r.dec, err = zstd.NewReader(nil, zstd.WithDecoderMaxMemory(1<<min(size, 62)), zstd.WithDecoderMaxWindow(maxZstdWindow))
-		if err != nil {
-			panic("batch: zstd decoder options: " + err.Error())
-		}
-	})
-	out, err := r.dec.DecodeAll(src, dst)
-	if errors.Is(err, zstd.ErrDecoderSizeExceeded) {
-		return nil, ErrTooLarge
+// zstdReader decodes into the capacity of the buffer that it is given, and no further. It is shared like zstdWriter.
+var zstdReader = sync.OnceValue(func() *zstd.Decoder {
+	r, err := zstd.NewReader(nil, zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderMaxWindow(maxZstdWindow))
+	if err != nil {
+		panic("batch: zstd decoder options: " + err.Error())
 	}
-	return out, err
+	return r
+})
+
+func decodeZstd(dst, src []byte, limit int) ([]byte, error) {
+	const ratio = 8 // a guess at first: not all frames tell their size
+	limit = max(limit, 0)
+	for room := max(cap(dst), ratio*len(src)); ; room *= ratio {
+		room = min(room, limit)
+		dst = slices.Grow(dst[:0], room)
+		out, err := zstdReader().DecodeAll(src, dst[:0:room])
+		switch {
+		case errors.Is(err, zstd.ErrDecoderSizeExceeded) && room < limit:
+			continue
+		case errors.Is(err, zstd.ErrDecoderSizeExceeded), errors.Is(err, zstd.ErrWindowSizeExceeded):
+			return nil, ErrTooLarge
+		}
+		return out, err
+	}
 }
 
 type lz4Reader struct {

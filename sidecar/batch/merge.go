@@ -17,9 +17,6 @@ var errUnfit = errors.New("not a dense batch of records")
 // After an error dst comes back as it was. It wraps [ErrCorrupt] when the records of a batch are broken: then each
 // batch should go alone.
 func Merge(dst []byte, bs []Batch) ([]byte, error) {
-	if MergedSize(bs) > math.MaxInt32 {
-		return dst, fmt.Errorf("merge %d batches: %w", len(bs), ErrTooLarge)
-	}
 	w := Builder{records: append(dst, emptyHeader[:]...)}
 	for i, b := range bs {
 		if !b.Dense() || b.Control() || b.Codec() != None {
@@ -33,12 +30,12 @@ func Merge(dst []byte, bs []Batch) ([]byte, error) {
 		return dst, fmt.Errorf("merge: %w: nothing to merge", errUnfit)
 	}
 	if err := w.header(w.records[len(dst):], None); err != nil {
-		return dst, err
+		return dst, fmt.Errorf("merge %d batches: %w", len(bs), err)
 	}
 	return w.records, nil
 }
 
-// MergedSize is the most bytes that [Merge] can make of bs.
+// MergedSize is the most bytes that [Merge] can make of bs, which must be verified.
 func MergedSize(bs []Batch) int {
 	size, count := headerSize, 0
 	for _, b := range bs {

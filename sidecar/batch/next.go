@@ -97,10 +97,10 @@ func (b Batch) verify() error {
 	}
 	last, count := b.LastOffsetDelta(), b.Count()
 	switch {
-	case b.BaseOffset() < 0 || b.BaseOffset() > math.MaxInt64-math.MaxInt32:
-		return corrupt("base offset is out of range")
 	case last < 0:
 		return corrupt("last offset delta %d", last)
+	case b.BaseOffset() < 0 || b.BaseOffset() > math.MaxInt64-int64(last):
+		return corrupt("base offset is out of range")
 	case count < 0 || int64(count) > int64(last)+1:
 		return corrupt("%d records at %d offsets", count, int64(last)+1)
 	case b.Codec() > Zstd:
