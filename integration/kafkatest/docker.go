@@ -25,6 +25,7 @@ import (
 
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/log"
 	"github.com/testcontainers/testcontainers-go/network"
 )
 
@@ -35,7 +36,13 @@ const (
 	bin         = "/opt/kafka/bin/"
 )
 
+// quiet drops the library's progress, which would go between the tests' lines.
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+
 func init() {
+	log.SetDefault(quiet{})
 	// Testcontainers' own cleaner ("Ryuk") is one more image to pull. Unless the
 	// user says otherwise do without; sweep takes its place. The library reads
 	// this once, at its first use, so an init is early enough.

@@ -1,0 +1,170 @@
+package contract
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"mirror/sidecar/compare"
+)
+
+var cleanerScenarios = []Scenario{
+	{Name: "compacted", Real: true, Run: compactedLogsKeepTheirHoles},
+	{Name: "tombstones", Real: true, Run: deleteHorizonStaysAtTheSource},
+}
+
+// cleaned are configs with which the log cleaner works at once.
+var cleaned = []string{"cleanup.policy", "compact", "segment.ms", "500", "min.cleanable.dirty.ratio", "0.001",
+	"min.compaction.lag.ms", "0", "max.compaction.lag.ms", "600", "delete.retention.ms", "86400000"}
+
+// header is what a test looks at in a record batch's header.
+type header struct {
+	base       int64
+	lastDelta  int32
+	count      int32
+	attributes int16
+}
+
+// batches fetches the batches at the start of a partition as they are stored.
+func (e *Env) batches(c *Cluster, topic string, partition int32) (all []header) {
+	e.Helper()
+	d := e.Describe(c, topic)
+	req := kmsg.NewPtrFetchRequest()
+	req.MaxBytes = 10 << 20
+	t := kmsg.NewFetchRequestTopic()
+	t.Topic, t.TopicID = topic, d.ID
+	p := kmsg.NewFetchRequestTopicPartition()
+	p.Partition, p.FetchOffset, p.PartitionMaxBytes = partition, e.offsets(c.admin.ListStartOffsets, topic)[partition], 10<<20
+	t.Partitions = append(t.Partitions, p)
+	req.Topics = append(req.Topics, t)
+	resp, err := req.RequestWith(e.ctx, c.client.Broker(int(d.Partitions[partition].Leader)))
+	if err != nil {
+		e.Fatalf("fetch %s: %v", topic, err)
+	}
+	answer := resp.Topics[0].Partitions[0]
+	if err := kerr.ErrorForCode(answer.ErrorCode); err != nil {
+		e.Fatalf("fetch %s: %v", topic, err)
+	}
+	for left := answer.RecordBatches; len(left) > 17; {
+		var b kmsg.RecordBatch
+		if err := b.ReadFrom(left); err != nil {
+			break // cut at the end of the answer
+		}
+		all = append(all, header{b.FirstOffset, b.LastOffsetDelta, b.NumRecords, b.Attributes})
+		left = left[12+b.Length:]
+	}
+	return all
+}
+
+// untilCleaned lets segments roll, one record a second, until done likes the
+// first batches.
+func (e *Env) untilCleaned(topic string, partition int32, done func([]header) bool) {
+	e.Helper()
+	roll := time.NewTicker(600 * time.Millisecond)
+	defer roll.Stop()
+	for n := 0; ; n++ {
+		e.Put(e.Source, topic, &kgo.Record{Partition: partition, Key: fmt.Appendf(nil, "roll-%d", n%2), Value: []byte("x")})
+		if done(e.batches(e.Source, topic, partition)) {
+			return
+		}
+		select {
+		case <-e.ctx.Done():
+			e.Fatalf("the cleaner did not come by %s/%d: %v", topic, partition, e.batches(e.Source, topic, partition))
+		case <-roll.C:
+		}
+	}
+}
+
+// The cleaner leaves batches with holes at the start, in the middle and at the
+// end, and an empty one of a producer's last batch.
+func compactedLogsKeepTheirHoles(e *Env) {
+	topic := e.Topic("t")
+	partitions := []kgo.CompressionCodec{kgo.NoCompression(), kgo.ZstdCompression()}
+	e.Create(e.Source, topic, int32(len(partitions)), cleaned...)
+	for i, codec := range partitions {
+		p := int32(i)
+		put := func(client *kgo.Client, tag string, keys ...string) {
+			var rs []*kgo.Record
+			for _, k := range keys {
+				rs = append(rs, &kgo.Record{Partition: p, Key: []byte(k), Value: []byte(k + "=" + tag)})
+			}
+			e.PutWith(client, topic, rs...)
+		}
+		client := e.Source.Client(e, kgo.ProducerBatchCompression(codec))
+		put(client, "one", "k0", "k1", "k2", "k3", "k4", "k5")
+		put(client, "one", "m0", "m1", "m2", "m3")
+		put(client, "one", "e0", "e1", "e2")
+		put(e.Source.Client(e, kgo.ProducerBatchCompression(codec)), "lone", "z0", "z1")
+		put(client, "two", "k0", "k3", "k5", "m2", "e2", "z0", "z1")
+	}
+	for p := range partitions {
+		e.untilCleaned(topic, int32(p), func(bs []header) bool {
+			return len(bs) > 3 && bs[0].count < 6 && bs[3].count == 0 && bs[3].lastDelta == 1
+		})
+	}
+	// To a target that keeps everything, so that nothing else removes records.
+	m := e.Start(Flow{Tables: "[flows.create]\nconfigs = { \"cleanup.policy\" = \"delete\" }"})
+	m.CaughtUp(topic)
+	// The cleaner may go on at the source: compare the last value of each key.
+	o := compare.Options{Source: e.Source.client, Target: e.Target.client,
+		Topics: []compare.Topic{{Source: topic, Target: m.TargetName(topic), Compacted: true}}}
+	r, err := compare.Complete(e.ctx, o)
+	if err != nil {
+		e.Fatal(err)
+	}
+	if !r.OK() {
+		e.Errorf("the target differs:\n%s", r)
+	}
+	for p, rs := range e.Read(e.Target, m.TargetName(topic)) {
+		// No key of the first batches comes twice: what was cleaned stayed away.
+		var values []string
+		for _, r := range rs[:min(15, len(rs))] {
+			if string(r.Key[:2]) != "ro" {
+				values = append(values, string(r.Value))
+			}
+		}
+		want := []string{"k1=one", "k2=one", "k4=one", "m0=one", "m1=one", "m3=one", "e0=one", "e1=one",
+			"k0=two", "k3=two", "k5=two", "m2=two", "e2=two", "z0=two", "z1=two"}
+		if list(values) != list(want) {
+			e.Errorf("partition %d of the target begins with %v, want %v", p, values, want)
+		}
+		for i, b := range e.batches(e.Target, m.TargetName(topic), int32(p)) {
+			if b.count != b.lastDelta+1 {
+				e.Errorf("partition %d of the target: batch %d has holes: %+v", p, i, b)
+			}
+		}
+	}
+}
+
+const deleteHorizon = 0x40 // a batch attribute: the base timestamp is a delete horizon (KIP-534)
+
+// The cleaner notes in a batch when its tombstones may go. Copied to the target,
+// that note would have them removed too early there.
+func deleteHorizonStaysAtTheSource(e *Env) {
+	topic := e.Topic("t")
+	e.Create(e.Source, topic, 1, cleaned...)
+	old := time.Now().Add(-5 * time.Hour).Truncate(time.Millisecond)
+	e.Put(e.Source, topic, &kgo.Record{Key: []byte("a"), Timestamp: old}, &kgo.Record{Key: []byte("b"), Value: []byte("v"), Timestamp: old.Add(time.Second)},
+		&kgo.Record{Key: []byte("c"), Timestamp: old.Add(2 * time.Second)})
+	e.untilCleaned(topic, 0, func(bs []header) bool { return bs[0].attributes&deleteHorizon != 0 })
+	m := e.Start(Flow{Tables: "[flows.create]\nconfigs = { \"segment.ms\" = \"604800000\" }"}) // no cleaning there
+	m.CaughtUp(topic)
+	for i, b := range e.batches(e.Target, m.TargetName(topic), 0) {
+		if b.attributes&deleteHorizon != 0 {
+			e.Errorf("batch %d of the target has a delete horizon", i)
+		}
+	}
+	source, target := e.Read(e.Source, topic)[0], e.Read(e.Target, m.TargetName(topic))[0]
+	for i := range 3 {
+		if d := compare.Diff(record(source[i]), record(target[i])); d != "" || !source[i].Timestamp.Equal(old.Add(time.Duration(i)*time.Second)) {
+			e.Errorf("record %d, at %v: %s", i, source[i].Timestamp, d)
+		}
+	}
+}
+
+func record(r *kgo.Record) compare.Record {
+	return compare.Record{Offset: r.Offset, Timestamp: r.Timestamp.UnixMilli(), Key: r.Key, Value: r.Value, Headers: r.Headers}
+}

@@ -1,0 +1,221 @@
+package contract
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"mirror/sidecar/status"
+)
+
+// Process is a mirror that runs as a process of its own, built from this module.
+type Process struct {
+	*Flow // the first
+	Flows []*Flow
+
+	cmd    *exec.Cmd
+	admin  string
+	log    output
+	exited chan struct{}
+}
+
+// output is what a process writes.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+// binaryDir is the folder of the mirror that binary built, "" before that.
+var binaryDir string
+
+// binary builds the mirror once for all scenarios.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "mirror-contract")
+	if err != nil {
+		return "", err
+	}
+	binaryDir = dir
+	file := filepath.Join(dir, "mirror")
+	if out, err := exec.Command("go", "build", "-o", file, "mirror").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the mirror: %w\n%s", err, out)
+	}
+	return file, nil
+})
+
+// Clean removes what the scenarios built. It is for the end of TestMain.
+func Clean() {
+	if binaryDir != "" {
+		os.RemoveAll(binaryDir)
+	}
+}
+
+// Command is the built mirror with arguments.
+func (e *Env) Command(args ...string) *exec.Cmd {
+	e.Helper()
+	file, err := binary()
+	if err != nil {
+		e.Fatal(err)
+	}
+	return exec.Command(file, args...)
+}
+
+// ConfigFile writes a config file and returns its name.
+func (e *Env) ConfigFile(text string) string {
+	e.Helper()
+	file := filepath.Join(e.TempDir(), "mirror.toml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		e.Fatal(err)
+	}
+	return file
+}
+
+// Launch starts a process with the flows and waits until it says it is ready.
+func (e *Env) Launch(flows ...Flow) *Process {
+	e.Helper()
+	p := &Process{Flows: e.flows(flows), admin: freeAddress(e), exited: make(chan struct{})}
+	p.Flow = p.Flows[0]
+	for _, f := range p.Flows {
+		f.status = p.status
+	}
+	p.cmd = e.Command("run", "-c", e.ConfigFile(configText(p.Flows, p.admin)))
+	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
+	if err := p.cmd.Start(); err != nil {
+		e.Fatal(err)
+	}
+	go func() {
+		_ = p.cmd.Wait() // ProcessState has the outcome
+		close(p.exited)
+	}()
+	e.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		<-p.exited
+		if e.Failed() {
+			e.Logf("the mirror wrote:\n%s", p.log.String())
+		}
+	})
+	e.Eventually("the mirror to be ready", func() string {
+		select {
+		case <-p.exited:
+			e.Fatalf("the mirror has ended: %v\n%s", p.cmd.ProcessState, p.log.String())
+		default:
+		}
+		code, body, err := p.get("/readyz")
+		if err != nil {
+			return err.Error()
+		}
+		if code != http.StatusOK {
+			return string(body)
+		}
+		return ""
+	})
+	return p
+}
+
+// freeAddress is a loopback address that nobody listens on.
+func freeAddress(e *Env) string {
+	e.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		e.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+var httpClient = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+
+// get asks the admin server.
+func (p *Process) get(path string) (code int, body []byte, err error) {
+	r, err := httpClient.Get("http://" + p.admin + path)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer r.Body.Close()
+	var b bytes.Buffer
+	_, err = b.ReadFrom(r.Body)
+	return r.StatusCode, b.Bytes(), err
+}
+
+// status is an empty report where the process does not answer.
+func (p *Process) status() (r status.Report) {
+	if _, body, err := p.get("/status"); err == nil {
+		if err := json.Unmarshal(body, &r); err != nil {
+			p.e.Errorf("/status is no report: %v\n%s", err, body)
+		}
+	}
+	return r
+}
+
+// Kill is kill -9.
+func (p *Process) Kill() {
+	p.e.Helper()
+	p.signal(syscall.SIGKILL)
+	<-p.exited
+}
+
+// signal sends a signal.
+func (p *Process) signal(s syscall.Signal) {
+	p.e.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.e.Fatal(err)
+	}
+}
+
+// WantExit waits for the end of the process and checks its exit status.
+func (p *Process) WantExit(code int) {
+	p.e.Helper()
+	p.e.Eventually("the end of the mirror", func() string {
+		select {
+		case <-p.exited:
+			return ""
+		default:
+			return "it runs"
+		}
+	})
+	if got := p.cmd.ProcessState.ExitCode(); got != code {
+		p.e.Errorf("exit status %d, want %d; it wrote:\n%s", got, code, p.log.String())
+	}
+}
+
+// WantCommand runs the mirror with arguments to its end and checks its exit
+// status and that its standard error has the words.
+func (e *Env) WantCommand(code int, words []string, args ...string) {
+	e.Helper()
+	cmd := e.Command(args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	err := cmd.Run()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		e.Fatal(err)
+	}
+	if got := cmd.ProcessState.ExitCode(); got != code {
+		e.Errorf("mirror %s: exit status %d, want %d; it wrote:\n%s", strings.Join(args, " "), got, code, stderr.String())
+	}
+	for _, w := range words {
+		if !strings.Contains(stderr.String(), w) {
+			e.Errorf("mirror %s wrote, without %q:\n%s", strings.Join(args, " "), w, stderr.String())
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package contract
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"syscall"
+)
+
+var processScenarios = []Scenario{
+	{Name: "terminate", Run: sigtermSavesAndExitsCleanly},
+	{Name: "kill", Run: killLosesNothing},
+	{Name: "second-signal", Run: secondSignalDoesNotWait},
+	{Name: "usage", Run: exitStatusesTellWhatWentWrong},
+}
+
+func sigtermSavesAndExitsCleanly(e *Env) {
+	topic := e.Topic("t")
+	e.Create(e.Source, topic, 3)
+	load := e.Load(e.Source, topic, 3)
+	for range 2 {
+		p := e.Launch()
+		p.progress(topic, 1500)
+		p.signal(syscall.SIGTERM)
+		p.WantExit(0)
+	}
+	load.Stop()
+	p := e.Launch()
+	p.CaughtUp(topic)
+	p.WantSame(topic)
+	for path, words := range map[string]string{"/healthz": "", "/readyz": "", "/metrics": "mirror_", "/status": `"src->dst"`} {
+		code, body, err := p.get(path)
+		if path == "/status" { // > may be escaped in JSON
+			var any map[string]any
+			if err := json.Unmarshal(body, &any); err != nil {
+				e.Errorf("/status: %v", err)
+			}
+			body = []byte(strings.ReplaceAll(string(body), `\u003e`, ">"))
+		}
+		if err != nil || code != http.StatusOK || !strings.Contains(string(body), words) {
+			e.Errorf("%s: %d, %v, want 200 and %q in\n%s", path, code, err, words, body)
+		}
+	}
+	p.signal(syscall.SIGINT)
+	p.WantExit(0)
+}
+
+// Records may come twice after kill -9, none may be missing.
+func killLosesNothing(e *Env) {
+	topic := e.Topic("t")
+	e.Create(e.Source, topic, 3)
+	load := e.Load(e.Source, topic, 3)
+	for range 3 {
+		p := e.Launch()
+		p.progress(topic, 1500)
+		p.Kill()
+	}
+	load.Stop()
+	p := e.Launch()
+	p.CaughtUp(topic)
+	p.WantNothingMissing(topic)
+	p.signal(syscall.SIGTERM)
+	p.WantExit(0)
+}
+
+// A mirror that cannot save within its grace, as its target is gone, ends at a
+// second signal.
+func secondSignalDoesNotWait(e *Env) {
+	topic := e.Topic("t")
+	e.Create(e.Source, topic, 1)
+	e.Put(e.Source, topic, Values(0, "x")...)
+	p := e.Launch(Flow{Keys: `grace = "10m"`})
+	p.CaughtUp(topic)
+	p.signal(syscall.SIGSTOP) // so that both are there at once
+	p.signal(syscall.SIGTERM)
+	p.signal(syscall.SIGINT)
+	p.signal(syscall.SIGCONT)
+	p.e.Eventually("the end of the mirror", func() string {
+		select {
+		case <-p.exited:
+			return ""
+		default:
+			return "it runs"
+		}
+	})
+}
+
+func exitStatusesTellWhatWentWrong(e *Env) {
+	flows := e.flows(nil)
+	good := configText(flows, "")
+	bad := e.ConfigFile(strings.Replace(good, "refresh =", "refersh =", 1))
+	e.WantCommand(0, nil, "validate", "-c", e.ConfigFile(good))
+	e.WantCommand(1, []string{bad + ":", "refersh", "refresh"}, "validate", "-c", bad)
+	e.WantCommand(1, []string{bad + ":", "refersh"}, "run", "-c", bad)
+	e.WantCommand(1, []string{"no-such.toml"}, "run", "-c", "no-such.toml")
+	e.WantCommand(64, []string{"runn", "run"}, "runn")
+	e.WantCommand(64, []string{"no-such-flag"}, "run", "--no-such-flag")
+}

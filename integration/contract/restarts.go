@@ -1,0 +1,71 @@
+package contract
+
+import (
+	"fmt"
+	"slices"
+)
+
+var restartScenarios = []Scenario{
+	{Name: "restart", Run: restartUnderLoadLosesAndRepeatsNothing},
+	{Name: "idle-restart", Run: restartWithNothingNewCopiesNothing},
+}
+
+// progress waits until the mirror has copied this many records more of a topic
+// than when it was called.
+func (f *Flow) progress(topic string, records int64) {
+	f.e.Helper()
+	sum := func() (n int64) {
+		for _, p := range f.Status().Partitions {
+			if p.Topic == topic {
+				n += p.Position + 1
+			}
+		}
+		return n
+	}
+	start := sum()
+	f.Wait(fmt.Sprintf("%d more records of %s", records, topic), func() string {
+		if n := sum(); n < start+records {
+			return fmt.Sprintf("from %d it is at %d", start, n)
+		}
+		return ""
+	})
+}
+
+func restartUnderLoadLosesAndRepeatsNothing(e *Env) {
+	topic := e.Topic("t")
+	e.Create(e.Source, topic, 3)
+	load := e.Load(e.Source, topic, 3)
+	m := e.Start()
+	for range 3 {
+		m.progress(topic, 1500)
+		m.Stop()
+		m = e.Start()
+	}
+	m.progress(topic, 1500)
+	load.Stop()
+	m.CaughtUp(topic)
+	m.WantSame(topic)
+}
+
+func restartWithNothingNewCopiesNothing(e *Env) {
+	topic := e.Topic("t")
+	e.Create(e.Source, topic, 3)
+	for p := range int32(3) {
+		e.Put(e.Source, topic, Numbered(p, "x", 200)...)
+	}
+	m := e.Start()
+	m.CaughtUp(topic)
+	m.Stop()
+	want := e.Ends(e.Target, m.TargetName(topic))
+	m = e.Start()
+	m.CaughtUp(topic)
+	for _, p := range m.Status().Partitions {
+		if p.Records != 0 {
+			e.Errorf("%d records of partition %d were copied again", p.Records, p.Partition)
+		}
+	}
+	m.Stop()
+	if got := e.Ends(e.Target, m.TargetName(topic)); !slices.Equal(got, want) {
+		e.Errorf("the target's partitions end at %d, before the restart at %d", got, want)
+	}
+}

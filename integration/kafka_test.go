@@ -1,0 +1,79 @@
+// Package integration plays the contract's scenarios on real Kafka, and those
+// that need what only real brokers, real clients or MirrorMaker 2 do; and it
+// holds the rules of the repository.
+package integration
+
+import (
+	"flag"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"go.uber.org/goleak"
+
+	"mirror/integration/contract"
+	"mirror/integration/kafkatest"
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	// Scenarios wait more than they work: for cleaners, refreshes, restarts.
+	if !slices.ContainsFunc(os.Args, func(a string) bool { return len(a) > 14 && a[:15] == "-test.parallel=" }) {
+		_ = flag.Set("test.parallel", "6")
+	}
+	goleak.VerifyTestMain(m,
+		// Testcontainers keeps its HTTP connections to Docker.
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
+		goleak.Cleanup(func(code int) {
+			contract.Clean()
+			os.Exit(code)
+		}))
+}
+
+// kafka is what all tests on real Kafka share.
+type kafka struct {
+	net            *testcontainers.DockerNetwork
+	source, target *kafkatest.Cluster
+	pair           contract.Pair
+}
+
+// brokerConfig lets a broker do within a test what it does within minutes.
+var brokerConfig = map[string]string{
+	"log.cleaner.backoff.ms":                                      "200",
+	"log.retention.check.interval.ms":                             "1000",
+	"log.segment.delete.delay.ms":                                 "1000",
+	"transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+	"max.incremental.fetch.session.cache.slots":                   "2000",
+}
+
+func start(t *testing.T) *kafka {
+	net := kafkatest.Network(t)
+	cs := kafkatest.StartAll(t, net,
+		kafkatest.Options{Name: "source", Config: brokerConfig}, kafkatest.Options{Name: "target", Config: brokerConfig})
+	k := &kafka{net: net, source: cs[0], target: cs[1]}
+	third, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(third.Close)
+	k.pair = contract.Pair{
+		Source: contract.NewCluster(t, k.source.Bootstrap(), ""),
+		Target: contract.NewCluster(t, k.target.Bootstrap(), ""),
+		Third:  contract.NewCluster(t, third.ListenAddrs(), ""),
+		Real:   true,
+	}
+	return k
+}
+
+// TestKafka shares one pair of clusters among all that does not harm them; what
+// does comes after.
+func TestKafka(t *testing.T) {
+	k := start(t)
+	pair := func(testing.TB) contract.Pair { return k.pair }
+	t.Run("contract", func(t *testing.T) {
+		contract.Play(t, pair, slices.Concat(contract.Everywhere(), contract.OnRealBrokers()))
+	})
+}
