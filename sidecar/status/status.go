@@ -67,6 +67,8 @@ type Partition struct {
 	SourceEnd int64 `json:"source_end"`
 	// Lag is SourceEnd - (Position + 1), in offsets, 0 when SourceEnd is not known.
 	Lag int64 `json:"lag"`
+	// Lost counts the source offsets that retention took before they were copied.
+	Lost uint64 `json:"lost_offsets"`
 	// Merging says that batches are merged now because they wait.
 	Merging bool `json:"merging"`
 	// Records and Bytes (compressed, as stored) acknowledged by the target.

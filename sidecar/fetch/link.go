@@ -1,0 +1,218 @@
+package fetch
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"mirror/sidecar/wire"
+)
+
+const (
+	// longPoll is how long a broker may wait for something to send.
+	longPoll = 500 * time.Millisecond
+	// shortPoll is the same while a partition is paused: once it is not, nobody
+	// can get at the request that the broker is holding.
+	shortPoll = 10 * time.Millisecond
+	// partitionBytes is what a partition may take of an answer.
+	partitionBytes = 1 << 20
+	// dialTime is how long a connection may take.
+	dialTime = 10 * time.Second
+)
+
+// link fetches from one broker.
+type link struct {
+	fetcher *Fetcher
+	node    int32
+	wake    chan struct{}
+
+	mu      sync.Mutex
+	members map[*Partition]bool
+	order   []*Partition // the members; made anew when they change
+	first   int          // whose turn it is to be asked for first
+}
+
+func (l *link) enter(p *Partition) {
+	l.mu.Lock()
+	l.members[p] = true
+	l.order = nil
+	l.mu.Unlock()
+	l.signal()
+}
+
+func (l *link) leave(p *Partition) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.members, p)
+	l.order = nil
+}
+
+func (l *link) signal() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// turn returns the members, each time another one first: only the first
+// partition with data gets a batch that is over the limits, and those at the
+// end get what the others leave.
+func (l *link) turn() []*Partition {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.order == nil {
+		l.order = make([]*Partition, 0, 2*len(l.members))
+		for p := range l.members {
+			l.order = append(l.order, p)
+		}
+		l.order = append(l.order, l.order...)
+	}
+	n := len(l.order) / 2
+	if n == 0 {
+		return nil
+	}
+	l.first = (l.first + 1) % n
+	return l.order[l.first : l.first+n]
+}
+
+// run fetches until ctx ends.
+func (l *link) run(ctx context.Context) {
+	var conn *wire.Conn
+	defer func() {
+		if conn != nil {
+			conn.Close()
+		}
+	}()
+	for failures := 0; ctx.Err() == nil; {
+		wants, held := l.wants()
+		if len(wants) == 0 {
+			select {
+			case <-ctx.Done():
+			case <-l.wake:
+			}
+			continue
+		}
+		var err error
+		if conn == nil {
+			conn, err = l.dial(ctx)
+		}
+		if err == nil {
+			err = l.fetch(ctx, conn, wants, held)
+		}
+		if err == nil {
+			failures = 0
+			continue
+		}
+		idle := false
+		if conn != nil {
+			idle = conn.Err() == wire.ErrIdle
+			conn.Close()
+			conn = nil
+		}
+		if ctx.Err() != nil || idle && failures == 0 {
+			continue
+		}
+		failures++
+		l.fetcher.o.Failed(err)
+		l.scatter(ctx, backoff(failures))
+	}
+}
+
+func (l *link) dial(ctx context.Context) (*wire.Conn, error) {
+	addr, ok := l.fetcher.o.Leaders.Addr(l.node)
+	if !ok {
+		return nil, fmt.Errorf("source broker %d is not in the cluster's metadata", l.node)
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	return l.fetcher.o.Dial(ctx, addr)
+}
+
+// scatter gives the members to whoever leads them by then, after d.
+func (l *link) scatter(ctx context.Context, d time.Duration) {
+	l.fetcher.router.Stale()
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(d):
+	}
+	for _, p := range l.turn() {
+		p.home(l, -1) // a replica that cannot be reached is not preferred
+		l.fetcher.router.Route(p)
+	}
+}
+
+// wants says what to ask for; held, that a partition would be asked for were it
+// not paused.
+func (l *link) wants() (ws []want, held bool) {
+	for _, p := range l.turn() {
+		w, ok, h := p.wanted(l)
+		held = held || h
+		if !ok {
+			continue
+		}
+		if leader, _, ok := l.fetcher.o.Leaders.Leader(p.topic, p.number); !p.home(l, leader) || !ok {
+			l.fetcher.router.Route(p)
+			continue
+		}
+		ws = append(ws, w)
+	}
+	return ws, held
+}
+
+// fetch asks once, and hands out the answer.
+func (l *link) fetch(ctx context.Context, conn *wire.Conn, wants []want, held bool) error {
+	most := l.fetcher.maxBytes()
+	if err := l.fetcher.o.Frames.Reserve(ctx, most); err != nil {
+		return err
+	}
+	req := l.request(conn, wants, held, most)
+	resp, frame, err := conn.Request(ctx, req)
+	l.fetcher.o.Frames.Unreserve(most)
+	if err != nil {
+		return err
+	}
+	defer frame.Release()
+	return l.answered(wants, resp.(*kmsg.FetchResponse), frame)
+}
+
+// request asks for the wants. It is of the last version that goes by topic name
+// where a topic has no id.
+func (l *link) request(conn *wire.Conn, wants []want, held bool, most int) *kmsg.FetchRequest {
+	r := kmsg.NewPtrFetchRequest()
+	r.MaxWaitMillis, r.MinBytes, r.MaxBytes = int32(longPoll.Milliseconds()), 1, int32(most)
+	if held {
+		r.MaxWaitMillis = int32(shortPoll.Milliseconds())
+	}
+	r.Rack = l.fetcher.o.Rack
+	if l.fetcher.o.Committed {
+		r.IsolationLevel = 1
+	}
+	version := conn.MaxVersion(kmsg.Fetch.Int16())
+	topics := make(map[string]int)
+	for _, w := range wants {
+		i, ok := topics[w.p.topic]
+		if !ok {
+			i = len(r.Topics)
+			topics[w.p.topic] = i
+			t := kmsg.NewFetchRequestTopic()
+			t.Topic, t.TopicID = w.p.topic, w.id
+			r.Topics = append(r.Topics, t)
+			if w.id == [16]byte{} {
+				version = min(version, 12)
+			}
+		}
+		q := kmsg.NewFetchRequestTopicPartition()
+		q.Partition, q.FetchOffset, q.PartitionMaxBytes = w.p.number, w.offset, partitionBytes
+		q.LastFetchedEpoch = w.epoch
+		if _, epoch, ok := l.fetcher.o.Leaders.Leader(w.p.topic, w.p.number); ok {
+			q.CurrentLeaderEpoch = epoch
+		}
+		r.Topics[i].Partitions = append(r.Topics[i].Partitions, q)
+	}
+	r.SetVersion(version)
+	return r
+}

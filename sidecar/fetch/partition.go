@@ -1,0 +1,227 @@
+package fetch
+
+import (
+	"sync"
+	"time"
+)
+
+// preferredFor is how long a replica is read that the leader has named. (The
+// Java client asks again after metadata.max.age.ms, which is as long.)
+const preferredFor = 5 * time.Minute
+
+// Partition is a source partition: what is wanted of it next. Its methods may be
+// called from any goroutine.
+type Partition struct {
+	fetcher *Fetcher
+	owner   Owner
+	topic   string
+	number  int32
+
+	mu         sync.Mutex
+	link       *link // who fetches it; nil: nobody yet
+	id         [16]byte
+	generation uint64
+	offset     int64 // the next one wanted
+	epoch      int32 // leader epoch of the batch before it, -1: not known
+	paused     bool
+	stopped    bool
+	failures   int
+	retryAt    time.Time
+	retry      *time.Timer
+	preferred  int32 // replica to read, -1: the leader
+	until      time.Time
+}
+
+// Start is how fetching begins.
+type Start struct {
+	// Generation comes back in Data.
+	Generation uint64
+	// TopicID is zero where the source has no topic ids.
+	TopicID [16]byte
+	// Offset is the first one wanted.
+	Offset int64
+	// LeaderEpoch is that of the batch before Offset, -1: not known. With it the
+	// broker notices a log that was truncated or has been replaced.
+	LeaderEpoch int32
+	// After is the pause before the first request.
+	After time.Duration
+}
+
+// Start begins to fetch, or begins anew, unless a later generation has begun.
+// What an earlier request brings is dropped.
+func (p *Partition) Start(s Start) {
+	p.mu.Lock()
+	if s.Generation < p.generation {
+		p.mu.Unlock()
+		return
+	}
+	p.id, p.generation, p.offset, p.epoch = s.TopicID, s.Generation, s.Offset, s.LeaderEpoch
+	p.stopped, p.paused, p.failures, p.preferred = false, false, 0, -1
+	p.wait(s.After)
+	p.mu.Unlock()
+	p.fetcher.router.Route(p)
+}
+
+// Stop ends fetching until Start.
+func (p *Partition) Stop() {
+	p.mu.Lock()
+	p.stop()
+	l := p.link
+	p.link = nil
+	p.mu.Unlock()
+	p.fetcher.router.Forget(p)
+	if l != nil {
+		l.leave(p)
+	}
+}
+
+func (p *Partition) stop() {
+	p.stopped = true
+	p.wait(0)
+}
+
+// Pause keeps the partition out of the next requests, until Resume.
+func (p *Partition) Pause() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.paused = true
+}
+
+// Resume ends a Pause.
+func (p *Partition) Resume() {
+	p.mu.Lock()
+	was, l := p.paused, p.link
+	p.paused = false
+	p.mu.Unlock()
+	if was && l != nil {
+		l.signal()
+	}
+}
+
+// join makes l the one that fetches p.
+func (p *Partition) join(l *link) {
+	p.mu.Lock()
+	old := p.link
+	if p.stopped {
+		l = old
+	}
+	p.link = l
+	p.mu.Unlock()
+	if old == l {
+		if l != nil {
+			l.signal()
+		}
+		return
+	}
+	if old != nil {
+		old.leave(p)
+	}
+	l.enter(p)
+}
+
+// want is what a request asks for.
+type want struct {
+	p          *Partition
+	id         [16]byte
+	generation uint64
+	offset     int64
+	epoch      int32
+}
+
+// wanted says what to ask node's link for; ok is false when that is nothing at
+// the moment, and held when it is only because the partition is paused.
+func (p *Partition) wanted(l *link) (w want, ok, held bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.link != l || p.stopped || time.Now().Before(p.retryAt) {
+		return want{}, false, false
+	}
+	if p.paused {
+		return want{}, false, true
+	}
+	return want{p, p.id, p.generation, p.offset, p.epoch}, true, false
+}
+
+// home is true where l may fetch p: it is the leader's link, or that of the
+// replica the leader has named, for as long as that holds.
+func (p *Partition) home(l *link, leader int32) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.preferred == l.node && time.Now().Before(p.until) {
+		return true
+	}
+	p.preferred = -1
+	return leader == l.node
+}
+
+// fetched moves on past what w brought. It says whether w is still wanted.
+func (p *Partition) fetched(w want, next int64, epoch int32) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped || p.generation != w.generation {
+		return false
+	}
+	p.failures = 0
+	if next > p.offset {
+		p.offset, p.epoch = next, epoch
+	}
+	return true
+}
+
+// prefer reads the replica from now on.
+func (p *Partition) prefer(node int32) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.preferred, p.until = node, time.Now().Add(preferredFor)
+}
+
+// failed has the partition wait before the next try and counts it. From a
+// replica that was named it goes back to the leader.
+func (p *Partition) failed(w want, err error) {
+	p.mu.Lock()
+	if p.stopped || p.generation != w.generation {
+		p.mu.Unlock()
+		return
+	}
+	p.failures++
+	n := p.failures
+	p.preferred = -1
+	p.wait(backoff(n))
+	p.mu.Unlock()
+	p.owner.Failed(err, n)
+}
+
+// gap stops the partition, unless a replica that may be behind said so.
+func (p *Partition) gap(w want, g Gap, err error) {
+	p.mu.Lock()
+	if p.stopped || p.generation != w.generation {
+		p.mu.Unlock()
+		return
+	}
+	if p.preferred >= 0 {
+		p.mu.Unlock()
+		p.failed(w, err)
+		return
+	}
+	p.stop()
+	p.mu.Unlock()
+	p.owner.Stopped(g)
+}
+
+// wait keeps the partition out of requests for d. The caller holds the lock.
+func (p *Partition) wait(d time.Duration) {
+	if p.retry != nil {
+		p.retry.Stop()
+		p.retry = nil
+	}
+	p.retryAt = time.Time{}
+	if d > 0 {
+		p.retryAt = time.Now().Add(d)
+		p.retry = time.AfterFunc(d, func() { p.fetcher.router.Route(p) })
+	}
+}
+
+// backoff is the pause before the n-th try in a row: 50 ms, doubled up to 5 s.
+func backoff(n int) time.Duration {
+	return min(50*time.Millisecond<<min(n-1, 10), 5*time.Second)
+}

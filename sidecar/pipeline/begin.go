@@ -1,0 +1,333 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"mirror/sidecar/batch"
+	"mirror/sidecar/cluster"
+	"mirror/sidecar/config"
+	"mirror/sidecar/fetch"
+	"mirror/sidecar/positions"
+	"mirror/sidecar/status"
+)
+
+const (
+	// beginTime is how long one try may take.
+	beginTime = 30 * time.Second
+	// beginPause is the time between two tries.
+	beginPause = time.Second
+	// idlePause is the time between two looks at a partition that has still to
+	// store what it was given before.
+	idlePause = 100 * time.Millisecond
+)
+
+// beginAfter has the partition begin, or begin again, after d.
+func (f *Flow) beginAfter(p *partition, d time.Duration) { f.agenda.add(p, d) }
+
+// beginLoop begins with what is due until ctx ends.
+func (f *Flow) beginLoop(ctx context.Context) {
+	for {
+		due := f.agenda.next(ctx)
+		if len(due) == 0 {
+			return
+		}
+		var ready []*partition
+		for _, p := range due {
+			if p.dst.Idle() {
+				ready = append(ready, p)
+			} else {
+				f.beginAfter(p, idlePause)
+			}
+		}
+		if len(ready) > 0 {
+			f.begin(ctx, ready)
+		}
+	}
+}
+
+// beginning is a partition on its way to its position.
+type beginning struct {
+	p                  *partition
+	at                 positions.Position
+	known              bool
+	sourceID, targetID [16]byte
+	gap                *fetch.Gap
+	err                error // why it cannot begin now
+	stall              string
+	stallAt            int64
+}
+
+// begin finds where the partitions resume and saves that under a new producer
+// id, before the first of their records is asked for: from then on whatever is
+// on the target has a position before it. Then they run.
+func (f *Flow) begin(ctx context.Context, ps []*partition) {
+	ctx, cancel := context.WithTimeout(ctx, beginTime)
+	defer cancel()
+	bs := make([]*beginning, len(ps))
+	for i, p := range ps {
+		bs[i] = p.beginning()
+	}
+	f.checkTopics(ctx, bs)
+	f.fillGaps(ctx, bs)
+	f.findStarts(ctx, bs)
+	f.findEnds(ctx, bs)
+	err := f.saveBeginnings(ctx, bs)
+	if err != nil {
+		f.count(status.ErrorPositions)
+	}
+	for _, b := range bs {
+		if b.err == nil && b.stall == "" {
+			b.err = err
+		}
+		switch {
+		case b.stall != "":
+			b.p.stall(b.stallAt, b.stall)
+			f.beginAfter(b.p, f.cfg.Refresh)
+		case b.err != nil:
+			b.p.postpone(b.err)
+			f.beginAfter(b.p, beginPause)
+		default:
+			b.p.begun(b)
+		}
+	}
+}
+
+func (p *partition) beginning() *beginning {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b := &beginning{p: p, at: p.position, known: p.known, sourceID: p.sourceID, targetID: p.targetID, gap: p.gap}
+	return b
+}
+
+// begun keeps the position, which is saved, and runs.
+func (p *partition) begun(b *beginning) {
+	p.mu.Lock()
+	if p.sourceID != b.sourceID || p.targetID != b.targetID || p.leaving {
+		p.mu.Unlock() // it is due again, or gone
+		return
+	}
+	p.position, p.known, p.dirty, p.gap = b.at, true, false, nil
+	p.mu.Unlock()
+	p.open()
+}
+
+// postpone says why the partition does not begin, once.
+func (p *partition) postpone(err error) {
+	p.mu.Lock()
+	said := p.reason == err.Error()
+	if p.state != status.Stalled {
+		p.state, p.reason = status.Starting, err.Error()
+	}
+	p.mu.Unlock()
+	if !said && !errors.Is(err, context.Canceled) {
+		p.log.Warn("partition cannot begin yet, trying again", "err", err)
+	}
+}
+
+func (b *beginning) going() bool { return b.err == nil && b.stall == "" }
+
+// checkTopics compares the topics' ids with those of the position. A position
+// counts the offsets of one topic; one of the same name made later is another.
+func (f *Flow) checkTopics(ctx context.Context, bs []*beginning) {
+	var renewed []*beginning
+	for _, b := range bs {
+		if !b.known {
+			continue
+		}
+		source := differ(b.at.SourceTopicID, b.sourceID)
+		target := differ(b.at.TargetTopicID, b.targetID)
+		switch {
+		case target:
+			renewed = append(renewed, b)
+		case source:
+			b.stall = fmt.Sprintf("topic %q was deleted and made again on cluster %q, and topic %q on cluster %q holds records of the old one: "+
+				"delete the latter to have the new one copied from its beginning, or exclude the topic",
+				b.p.key.Topic, f.cfg.From, b.p.target, f.cfg.To)
+			b.stallAt = b.at.Offset + 1
+		}
+	}
+	ends := f.offsets(ctx, f.target, renewed, targetPartition, cluster.LatestOffset, config.ReadUncommitted)
+	for _, b := range renewed {
+		switch end, ok := ends[b]; {
+		case !ok:
+		case end > 0:
+			b.stall = fmt.Sprintf("topic %q on cluster %q was made again by somebody else and holds records: delete it to have %q copied from its beginning",
+				b.p.target, f.cfg.To, b.p.key.Topic)
+			b.stallAt = b.at.Offset + 1
+		default:
+			b.p.log.Warn("the target topic is a new one: copying from the beginning", "target", b.p.target, "old_position", b.at.Offset)
+			b.at, b.known, b.gap = positions.Plain(-1), false, nil
+			b.p.beginAtStart()
+		}
+	}
+}
+
+func differ(saved, now [16]byte) bool {
+	return saved != [16]byte{} && now != [16]byte{} && saved != now
+}
+
+func (p *partition) beginAtStart() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fromStart = true
+}
+
+// fillGaps decides what an offset that the source does not have means. Below the
+// log's start it was taken by retention: that is counted, said, and copying goes
+// on at the start. Beyond the end, or where the logs part, the source is not the
+// one that was copied.
+func (f *Flow) fillGaps(ctx context.Context, bs []*beginning) {
+	var out []*beginning
+	for _, b := range bs {
+		if !b.going() || b.gap == nil {
+			continue
+		}
+		if b.gap.Diverged {
+			b.stall = fmt.Sprintf("topic %q on cluster %q was truncated: its log parts from the one that was copied at offset %d or before, and records up to %d are on the target",
+				b.p.key.Topic, f.cfg.From, b.gap.End, b.at.Offset)
+			b.stallAt = b.gap.End
+			continue
+		}
+		out = append(out, b)
+	}
+	first := f.offsets(ctx, f.source, out, sourcePartition, cluster.EarliestOffset, config.ReadUncommitted)
+	last := f.offsets(ctx, f.source, out, sourcePartition, cluster.LatestOffset, config.ReadUncommitted)
+	for _, b := range out {
+		if !b.going() {
+			continue
+		}
+		start, end, want := first[b], last[b], b.at.Offset+1
+		switch {
+		case want < start:
+			b.p.lose(want, start)
+			b.at.Offset, b.at.SourceLeaderEpoch = start-1, -1
+		case want > end:
+			b.stall = fmt.Sprintf("topic %q on cluster %q ends at offset %d, but records up to %d were copied: it was truncated or made again",
+				b.p.key.Topic, f.cfg.From, end, b.at.Offset)
+			b.stallAt = end
+		}
+	}
+}
+
+// lose counts the offsets that are gone.
+func (p *partition) lose(from, to int64) {
+	p.mu.Lock()
+	p.lost += uint64(to - from)
+	p.mu.Unlock()
+	p.log.Error("the source deleted records before they were copied, going on after them", "from", from, "to", to-1, "offsets", to-from)
+}
+
+// findStarts gives a position to those that have none.
+func (f *Flow) findStarts(ctx context.Context, bs []*beginning) {
+	kinds := map[int64][]*beginning{}
+	for _, b := range bs {
+		if !b.going() || b.known {
+			continue
+		}
+		at := cluster.EarliestOffset
+		if !b.p.startsAtBeginning() {
+			switch f.cfg.Start.Kind {
+			case config.Latest:
+				at = cluster.LatestOffset
+			case config.AtTime:
+				at = f.cfg.Start.At.UnixMilli()
+			}
+		}
+		kinds[at] = append(kinds[at], b)
+	}
+	var later []*beginning // nothing is as young as the start time: begin at the end
+	for at, bs := range kinds {
+		found := f.offsets(ctx, f.source, bs, sourcePartition, at, f.cfg.Isolation)
+		for _, b := range bs {
+			if o, ok := found[b]; ok && o >= 0 {
+				b.at.Offset = o - 1
+			} else if ok {
+				later = append(later, b)
+			}
+		}
+	}
+	ends := f.offsets(ctx, f.source, later, sourcePartition, cluster.LatestOffset, f.cfg.Isolation)
+	for b, o := range ends {
+		b.at.Offset = o - 1
+	}
+}
+
+func (p *partition) startsAtBeginning() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fromStart
+}
+
+// findEnds gives a target offset to positions that have none: what the producer
+// writes comes after the end of now.
+func (f *Flow) findEnds(ctx context.Context, bs []*beginning) {
+	var without []*beginning
+	for _, b := range bs {
+		if b.going() && b.at.TargetOffset < 0 {
+			without = append(without, b)
+		}
+	}
+	for b, end := range f.offsets(ctx, f.target, without, targetPartition, cluster.LatestOffset, config.ReadUncommitted) {
+		b.at.TargetOffset = end - 1
+	}
+}
+
+func sourcePartition(p *partition) cluster.TopicPartition {
+	return cluster.TopicPartition{Topic: p.key.Topic, Partition: p.key.Partition}
+}
+
+func targetPartition(p *partition) cluster.TopicPartition {
+	return cluster.TopicPartition{Topic: p.target, Partition: p.key.Partition}
+}
+
+// offsets asks for one offset of each; those that have none get an error.
+func (f *Flow) offsets(ctx context.Context, c *cluster.Cluster, bs []*beginning, of func(*partition) cluster.TopicPartition,
+	at int64, isolation config.Isolation) map[*beginning]int64 {
+	ask := make([]cluster.TopicPartition, 0, len(bs))
+	for _, b := range bs {
+		ask = append(ask, of(b.p))
+	}
+	got := c.ListOffsets(ctx, ask, at, isolation)
+	out := make(map[*beginning]int64, len(bs))
+	for _, b := range bs {
+		o := got[of(b.p)]
+		if o.Err != nil {
+			b.err = fmt.Errorf("cluster %q, topic %q, partition %d: %w", c.Alias(), of(b.p).Topic, b.p.key.Partition, o.Err)
+			continue
+		}
+		out[b] = o.Offset
+	}
+	return out
+}
+
+// saveBeginnings saves the positions under a new producer id.
+func (f *Flow) saveBeginnings(ctx context.Context, bs []*beginning) error {
+	due := map[positions.Key]positions.Position{}
+	var going []*beginning
+	for _, b := range bs {
+		if b.going() {
+			going = append(going, b)
+		}
+	}
+	if len(going) == 0 {
+		return nil
+	}
+	id, epoch, err := f.target.InitProducerID(ctx)
+	if err != nil {
+		return err
+	}
+	for _, b := range going {
+		b.at.ProducerID, b.at.ProducerEpoch, b.at.Sequence = id, epoch, -1
+		b.at.SourceTopicID, b.at.TargetTopicID = b.sourceID, b.targetID
+		b.at.Plain = false
+		due[b.p.key] = b.at
+	}
+	return f.store.Save(ctx, due)
+}
+
+func producerOf(at positions.Position) batch.Producer {
+	return batch.Producer{ID: at.ProducerID, Epoch: at.ProducerEpoch}
+}

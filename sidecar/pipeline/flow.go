@@ -1,0 +1,268 @@
+// Package pipeline is a flow at work: batches come from the fetcher, are looked
+// at in a lane, go to the producer, and once they are acknowledged the position
+// moves and is saved.
+//
+//	fetch.Partition ──Fetched──► lane.prepare ──Push──► produce.Partition
+//	                                                          │ Acknowledged
+//	                     positions.Store ◄──save── lane.commit ◄─ position
+//
+// flow.go runs it all, refresh.go follows the topics, begin.go finds where a
+// partition resumes, partition.go ties both ends of one, lane.go and prepare.go
+// do the work in between, drain.go ends it.
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"runtime"
+	"sync"
+	"time"
+
+	"mirror/sidecar/cluster"
+	"mirror/sidecar/config"
+	"mirror/sidecar/fetch"
+	"mirror/sidecar/policy"
+	"mirror/sidecar/positions"
+	"mirror/sidecar/produce"
+	"mirror/sidecar/status"
+	"mirror/sidecar/topics"
+	"mirror/sidecar/wire"
+)
+
+// Options of a Flow.
+type Options struct {
+	Config         config.Flow
+	Source, Target *cluster.Cluster
+	Log            *slog.Logger
+}
+
+// Flow copies the topics of one cluster to another.
+type Flow struct {
+	cfg            config.Flow
+	log            *slog.Logger
+	source, target *cluster.Cluster
+	committed      bool
+	partitionLimit int // bytes that one partition may hold
+	frames         *wire.Pool
+	sourceLeaders  *cluster.Leaders
+	targetLeaders  *cluster.Leaders
+	fetcher        *fetch.Fetcher
+	producer       *produce.Producer
+	lanes          []*lane
+	manager        *topics.Manager
+	sourceTrouble  trouble
+	targetTrouble  trouble
+	agenda         agenda // partitions to begin with
+
+	store *positions.Store // once started
+
+	mu         sync.Mutex
+	state      status.State
+	reason     string
+	partitions map[positions.Key]*partition
+	loaded     map[positions.Key]positions.Position // of the last run, and of partitions that left
+	first      bool                                 // the flow has never run before
+	problems   []status.Topic
+	errors     map[string]uint64
+	savedAt    time.Time
+}
+
+// maxLanes is the number of lanes by default where there are many cores. More
+// only cost memory: most batches need little work.
+const maxLanes = 4
+
+// New makes a flow. It does no I/O until Run.
+func New(o Options) *Flow {
+	f := &Flow{
+		cfg: o.Config, log: o.Log.With("flow", o.Config.Name()),
+		source: o.Source, target: o.Target,
+		committed:      o.Config.Isolation == config.ReadCommitted,
+		partitionLimit: int(max(o.Config.Memory/4, 64<<10)),
+		frames:         wire.NewPool(o.Config.Memory),
+		sourceLeaders:  cluster.NewLeaders(o.Source),
+		targetLeaders:  cluster.NewLeaders(o.Target),
+		agenda:         newAgenda(),
+		state:          status.Starting,
+		reason:         "connecting",
+		partitions:     map[positions.Key]*partition{},
+		errors:         map[string]uint64{},
+	}
+	names := policy.New(o.Config.Naming, o.Config.From, o.Config.To)
+	f.manager = topics.New(topics.Options{
+		Source: o.Source, Target: o.Target, Policy: names,
+		Filter: policy.NewFilter(o.Config.Topics, o.Config.ExcludeTopics),
+		Create: o.Config.Create, Log: f.log,
+	})
+	f.fetcher = fetch.New(fetch.Options{
+		Leaders: f.sourceLeaders, Dial: f.dialer(o.Source, f.frames), Frames: f.frames,
+		Rack: o.Source.Rack(), Committed: f.committed,
+		Failed: func(err error) { f.trouble(&f.sourceTrouble, status.ErrorSourceConnection, err) },
+	})
+	f.producer = produce.New(produce.Options{
+		Leaders: f.targetLeaders, Dial: f.dialer(o.Target, nil), Frames: f.frames,
+		MaxDecompressed: maxDecompressed,
+		Failed:          func(err error) { f.trouble(&f.targetTrouble, status.ErrorTargetConnection, err) },
+	})
+	n := o.Config.Lanes
+	if n == 0 {
+		n = min(runtime.GOMAXPROCS(0), maxLanes)
+	}
+	for i := range n {
+		f.lanes = append(f.lanes, newLane(f, i))
+	}
+	return f
+}
+
+// dialer connects to brokers of c; the answers are put in frames, if not nil.
+func (f *Flow) dialer(c *cluster.Cluster, frames *wire.Pool) func(context.Context, string) (*wire.Conn, error) {
+	o := wire.Options{Dial: c.Dial, SASL: c.SASL, ClientID: c.ClientID(), Frames: frames,
+		Log: f.log.With("cluster", c.Alias())}
+	return func(ctx context.Context, addr string) (*wire.Conn, error) {
+		conn, err := wire.Dial(ctx, addr, o)
+		if err != nil {
+			return nil, c.Explain(err)
+		}
+		return conn, nil
+	}
+}
+
+// laneOf is the lane that owns a partition: the same one at every start.
+func (f *Flow) laneOf(k positions.Key) int {
+	h := fnv.New32a()
+	fmt.Fprintf(h, "%s-%d", k.Topic, k.Partition)
+	return int(h.Sum32() % uint32(len(f.lanes)))
+}
+
+// Run copies until ctx ends, then drains and saves within the grace time. It
+// retries for ever what waiting may mend, and says in Status what it waits for.
+func (f *Flow) Run(ctx context.Context) {
+	if !f.start(ctx) {
+		return
+	}
+	defer f.store.Close()
+	// The ends outlive ctx: what was fetched is still stored.
+	fetching, stopFetching := context.WithCancel(context.WithoutCancel(ctx))
+	working, stopWorking := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopFetching()
+	defer stopWorking()
+	var tending, fetched, work sync.WaitGroup
+	tending.Go(func() { f.refreshLoop(ctx) })
+	tending.Go(func() { f.beginLoop(ctx) })
+	fetched.Go(func() { f.fetcher.Run(fetching) })
+	work.Go(func() { f.producer.Run(working) })
+	for _, l := range f.lanes {
+		work.Go(func() { l.prepare(working) })
+		work.Go(func() { l.commit(working) })
+	}
+
+	<-ctx.Done()
+	deadline := time.Now().Add(f.cfg.Grace)
+	f.setState(status.Stopping, "draining")
+	tending.Wait()
+	stopFetching()
+	fetched.Wait()
+	f.drain(deadline)
+	f.saveAll(deadline)
+	stopWorking()
+	work.Wait()
+	for _, p := range f.all() {
+		p.close()
+	}
+}
+
+// start opens the positions and does the first round of topics. It tries until
+// both succeed or ctx ends.
+func (f *Flow) start(ctx context.Context) bool {
+	for n := 0; ; n++ {
+		err := f.open(ctx)
+		if err == nil {
+			f.setState(status.Running, "")
+			f.log.Info("copying", "topics", f.topicCount(), "lanes", len(f.lanes))
+			return true
+		}
+		if f.store != nil {
+			f.store.Close()
+			f.store = nil
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		if f.setState(status.Starting, err.Error()) {
+			f.log.Error("cannot start yet, trying again", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(min(250*time.Millisecond<<min(n, 6), 10*time.Second)):
+		}
+	}
+}
+
+// openTime is how long one try may take.
+const openTime = time.Minute
+
+func (f *Flow) open(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
+	f.store, err = positions.Open(ctx, positions.Options{
+		Cluster: f.target, Source: f.cfg.From, Positions: f.cfg.Positions, Create: f.cfg.Create, Log: f.log,
+	})
+	if err != nil {
+		return err
+	}
+	loaded, err := f.store.Load(ctx)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	f.loaded, f.first = loaded, len(loaded) == 0
+	f.mu.Unlock()
+	if err := f.refresh(ctx); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	f.first = false // what comes later begins at its beginning
+	f.mu.Unlock()
+	return nil
+}
+
+// setState says whether that is new.
+func (f *Flow) setState(s status.State, reason string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	changed := f.state != s || f.reason != reason
+	f.state, f.reason = s, reason
+	return changed
+}
+
+func (f *Flow) saved(t time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.savedAt = t
+}
+
+func (f *Flow) count(kind string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.errors[kind]++
+}
+
+func (f *Flow) all() []*partition {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	ps := make([]*partition, 0, len(f.partitions))
+	for _, p := range f.partitions {
+		ps = append(ps, p)
+	}
+	return ps
+}
+
+func (f *Flow) topicCount() int {
+	names := map[string]bool{}
+	for _, p := range f.all() {
+		names[p.key.Topic] = true
+	}
+	return len(names)
+}

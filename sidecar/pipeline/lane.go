@@ -1,0 +1,177 @@
+package pipeline
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"mirror/sidecar/fetch"
+	"mirror/sidecar/positions"
+	"mirror/sidecar/status"
+)
+
+// lane is a fixed set of partitions, by hash. Two goroutines work for it: one
+// prepares what was fetched, the other saves positions. A batch takes the first
+// on its way in and the second once it is acknowledged.
+type lane struct {
+	flow   *Flow
+	number int
+	wake   chan struct{}
+
+	mu      sync.Mutex
+	members map[*partition]bool
+	inbox   []delivery
+	working bool // on what was in it
+
+	saving  sync.Mutex // one save at a time
+	failing bool       // the last one did
+}
+
+// delivery is fetched data of a partition.
+type delivery struct {
+	p *partition
+	fetch.Data
+}
+
+func newLane(f *Flow, number int) *lane {
+	return &lane{flow: f, number: number, wake: make(chan struct{}, 1), members: map[*partition]bool{}}
+}
+
+func (l *lane) deliver(d delivery) {
+	l.mu.Lock()
+	l.inbox = append(l.inbox, d)
+	l.mu.Unlock()
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// prepare makes entries of what arrives, until ctx ends.
+func (l *lane) prepare(ctx context.Context) {
+	var t prepared
+	for ctx.Err() == nil {
+		ds := l.take()
+		for _, d := range ds {
+			d.p.prepare(d.Data, &t)
+		}
+		if len(ds) > 0 {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-l.wake:
+		}
+	}
+	for _, d := range l.take() {
+		d.Frame.Release()
+	}
+}
+
+func (l *lane) take() []delivery {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ds := l.inbox
+	l.inbox = nil
+	l.working = len(ds) > 0
+	return ds
+}
+
+// idle says that nothing fetched waits to be prepared.
+func (l *lane) idle() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.inbox) == 0 && !l.working
+}
+
+func (l *lane) add(p *partition) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.members[p] = true
+}
+
+func (l *lane) remove(p *partition) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.members, p)
+}
+
+func (l *lane) each(f func(*partition)) {
+	l.mu.Lock()
+	ps := maps.Clone(l.members)
+	l.mu.Unlock()
+	for p := range ps {
+		f(p)
+	}
+}
+
+// commit saves the positions every interval, until ctx ends.
+func (l *lane) commit(ctx context.Context) {
+	tick := time.NewTicker(l.flow.cfg.CommitInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			l.save(ctx)
+		}
+	}
+}
+
+// save writes the positions that have moved. One that cannot be written stays
+// due.
+func (l *lane) save(ctx context.Context) error {
+	l.saving.Lock()
+	defer l.saving.Unlock()
+	due := map[positions.Key]positions.Position{}
+	var ps []*partition
+	l.each(func(p *partition) {
+		if at, ok := p.due(); ok {
+			due[p.key] = at
+			ps = append(ps, p)
+		}
+	})
+	if len(due) == 0 {
+		l.flow.saved(time.Now())
+		return nil
+	}
+	if err := l.flow.store.Save(ctx, due); err != nil {
+		for _, p := range ps {
+			p.unsaved()
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+		l.flow.count(status.ErrorPositions)
+		if !l.failing {
+			l.flow.log.Error("positions cannot be saved, trying again", "err", err)
+		}
+		l.failing = true
+		return err
+	}
+	if l.failing {
+		l.flow.log.Info("positions are saved again")
+	}
+	l.failing = false
+	l.flow.saved(time.Now())
+	return nil
+}
+
+// due takes the position for saving, if it has moved.
+func (p *partition) due() (positions.Position, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.dirty || !p.known {
+		return positions.Position{}, false
+	}
+	p.dirty = false
+	return p.position, true
+}
+
+func (p *partition) unsaved() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dirty = true
+}

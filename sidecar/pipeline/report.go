@@ -1,0 +1,65 @@
+package pipeline
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"mirror/sidecar/status"
+)
+
+// Status says how the flow is doing.
+func (f *Flow) Status() status.Flow {
+	ps := f.all()
+	f.mu.Lock()
+	s := status.Flow{
+		Name: f.cfg.Name(), From: f.cfg.From, To: f.cfg.To,
+		State: f.state, Reason: f.reason, Lanes: len(f.lanes),
+		MemoryInUse: f.frames.InUse(), MemoryLimit: f.frames.Limit(),
+		PositionsSave: f.savedAt, Topics: slices.Clone(f.problems), Errors: map[string]uint64{},
+	}
+	for _, kind := range status.ErrorKinds {
+		s.Errors[kind] = 0
+	}
+	maps.Copy(s.Errors, f.errors)
+	f.mu.Unlock()
+	if s.State == status.Running {
+		for _, t := range []struct {
+			alias string
+			*trouble
+		}{{f.cfg.From, &f.sourceTrouble}, {f.cfg.To, &f.targetTrouble}} {
+			if err := t.lasting(); err != nil {
+				s.State, s.Reason = status.Stalled, fmt.Sprintf("cluster %q: %v", t.alias, err)
+			}
+		}
+	}
+	s.Partitions = make([]status.Partition, 0, len(ps))
+	for _, p := range ps {
+		s.Partitions = append(s.Partitions, p.status())
+	}
+	slices.SortFunc(s.Partitions, func(a, b status.Partition) int {
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
+	})
+	return s
+}
+
+func (p *partition) status() status.Partition {
+	merging := p.dst.Merging()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := status.Partition{
+		Topic: p.key.Topic, Target: p.target, Partition: p.key.Partition, Lane: p.lane.number,
+		State: p.state, Reason: p.reason, StalledAt: p.stalledAt,
+		Position: p.position.Offset, SourceEnd: p.end, Merging: merging,
+		Records: p.records, Bytes: p.bytes, Lost: p.lost,
+		Batches: map[string]uint64{
+			status.PathRaw: p.batches.raw, status.PathMerged: p.batches.merged,
+			status.PathReencoded: p.batches.reencoded, status.PathSkipped: p.batches.skipped,
+		},
+	}
+	if p.end >= 0 {
+		s.Lag = max(p.end-(p.position.Offset+1), 0)
+	}
+	return s
+}

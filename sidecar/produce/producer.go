@@ -1,0 +1,89 @@
+// Package produce stores batches on the target: raw, idempotent, in order, up to
+// five of a partition on their way at once. What waits for the same broker
+// shares requests.
+//
+// A Partition holds what waits and decides what goes next; a link, one for each
+// broker, carries it there and brings the answers back.
+package produce
+
+import (
+	"context"
+	"sync"
+
+	"mirror/sidecar/cluster"
+	"mirror/sidecar/wire"
+)
+
+// Options of a Producer.
+type Options struct {
+	// Leaders of the target. The producer makes it follow its topics' leaders,
+	// but which topics it follows is up to the caller.
+	Leaders *cluster.Leaders
+	// Dial connects to a broker.
+	Dial func(ctx context.Context, addr string) (*wire.Conn, error)
+	// Frames holds merged and split batches.
+	Frames *wire.Pool
+	// MaxDecompressed is how large the records of a batch that must be split may
+	// be, in bytes.
+	MaxDecompressed int
+	// Failed is told of connections that cannot be made.
+	Failed func(error)
+}
+
+// Producer sends the batches of its partitions to the target's brokers.
+type Producer struct {
+	o      Options
+	router *cluster.Router[*Partition]
+
+	mu    sync.Mutex
+	ctx   context.Context // of Run, nil before and after it
+	links map[int32]*link
+	wg    sync.WaitGroup // of links
+}
+
+// New makes a producer. It sends nothing until Run.
+func New(o Options) *Producer {
+	p := &Producer{o: o, links: map[int32]*link{}}
+	p.router = cluster.NewRouter(o.Leaders,
+		func(q *Partition) (string, int32) { return q.topic, q.number }, p.arrive, o.Failed)
+	return p
+}
+
+// Partition makes the target partition. It takes nothing until its Reset.
+func (p *Producer) Partition(topic string, number int32, owner Owner) *Partition {
+	return &Partition{producer: p, owner: owner, topic: topic, number: number, node: -1, stopped: true}
+}
+
+// Run sends until ctx ends, and returns when all connections are closed.
+func (p *Producer) Run(ctx context.Context) {
+	p.running(ctx)
+	p.router.Run(ctx)
+	p.running(nil)
+	p.wg.Wait()
+}
+
+func (p *Producer) running(ctx context.Context) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ctx = ctx
+}
+
+// arrive has the link to the node look at q.
+func (p *Producer) arrive(node int32, q *Partition) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ctx == nil {
+		return
+	}
+	l := p.links[node]
+	if l == nil {
+		l = &link{producer: p, node: node, wake: make(chan struct{}, 1), queued: map[*Partition]bool{}}
+		p.links[node] = l
+		ctx := p.ctx
+		p.wg.Go(func() { l.run(ctx) })
+	}
+	l.add(q)
+}
+
+// kick has the leader's link look at the partition.
+func (p *Partition) kick() { p.producer.router.Route(p) }
