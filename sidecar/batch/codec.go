@@ -129,33 +129,33 @@ var zstdWriter = sync.OnceValue(func() *zstd.Encoder {
 	return w
 })
 
-// maxZstdWindow is what Java's decoder takes, 2^27.
+type zstdReader struct {
+	zstd *zstd.Decoder
+	src  bytes.Reader
+}
+
+// maxZstdWindow is what Java's decoder takes, 2^27: the most memory that a frame can make a reader allocate.
 const maxZstdWindow = 128 << 20
 
-// zstdReader decodes into the capacity of the buffer that it is given, and no further. It is shared like zstdWriter.
-var zstdReader = sync.OnceValue(func() *zstd.Decoder {
-	r, err := zstd.NewReader(nil, zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderMaxWindow(maxZstdWindow))
+// zstdReaders decode as streams, without goroutines: only so can the output be cut off at any limit, and the window of
+// a frame, which is often larger than what it holds, be larger than that.
+var zstdReaders = sync.Pool{New: func() any {
+	r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxZstdWindow))
 	if err != nil {
 		panic("batch: zstd decoder options: " + err.Error())
 	}
-	return r
-})
+	return &zstdReader{zstd: r}
+}}
 
 func decodeZstd(dst, src []byte, limit int) ([]byte, error) {
-	const ratio = 8 // a guess at first: not all frames tell their size
-	limit = max(limit, 0)
-	for room := max(cap(dst), ratio*len(src)); ; room *= ratio {
-		room = min(room, limit)
-		dst = slices.Grow(dst[:0], room)
-		out, err := zstdReader().DecodeAll(src, dst[:0:room])
-		switch {
-		case errors.Is(err, zstd.ErrDecoderSizeExceeded) && room < limit:
-			continue
-		case errors.Is(err, zstd.ErrDecoderSizeExceeded), errors.Is(err, zstd.ErrWindowSizeExceeded):
-			return nil, ErrTooLarge
-		}
-		return out, err
+	r := zstdReaders.Get().(*zstdReader)
+	defer zstdReaders.Put(r)
+	defer r.src.Reset(nil)
+	r.src.Reset(src)
+	if err := r.zstd.Reset(&r.src); err != nil {
+		return nil, err
 	}
+	return readAll(dst, r.zstd, limit)
 }
 
 type lz4Reader struct {
