@@ -100,6 +100,7 @@ func TestTroubleOfOneTopic(t *testing.T) {
 			}
 			fault := faulty.Fault(c.fault)
 			m := New(p.options)
+			m.patience = 0
 			for round := range 3 {
 				got := sync(t, m)
 				if good := got["good"]; good.Err != nil || good.Partitions != 2 {
