@@ -29,8 +29,7 @@ type Options struct {
 	ReadUncommitted bool
 }
 
-// Comparison reads two clusters and compares as it goes. Finish must be
-// called to end it.
+// Comparison reads two clusters and compares as it goes, until Finish or Stop.
 type Comparison struct {
 	partitions []*partition
 	sides      [2]*side
@@ -39,8 +38,8 @@ type Comparison struct {
 }
 
 // Start begins to compare the partitions that the source topics have now, from
-// their beginning, and goes on with what is written meanwhile, until Finish or
-// the end of ctx. The target topics may appear later.
+// their beginning, and goes on with what is written meanwhile, until Finish,
+// Stop or the end of ctx. One of the two must be called. The target topics may appear later.
 func Start(ctx context.Context, o Options) (*Comparison, error) {
 	var sources []string
 	for _, t := range o.Topics {
@@ -85,18 +84,16 @@ func Complete(ctx context.Context, o Options) (Report, error) {
 // must not be written to any more.
 func (c *Comparison) CatchUp(ctx context.Context) bool {
 	c.sides[sourceSide].finish()
-	for tick := time.NewTicker(fetchWait / 4); ; {
+	tick := time.NewTicker(fetchWait / 4)
+	defer tick.Stop()
+	for !c.sides[sourceSide].allDone() || c.pending() > 0 {
 		select {
 		case <-tick.C:
-			if c.sides[sourceSide].allDone() && c.pending() == 0 {
-				tick.Stop()
-				return true
-			}
 		case <-ctx.Done():
-			tick.Stop()
 			return false
 		}
 	}
+	return true
 }
 
 func (c *Comparison) pending() int {
@@ -125,6 +122,16 @@ func (c *Comparison) Finish(ctx context.Context) Report {
 	}
 	c.stop()
 	<-read
+	return c.report()
+}
+
+// Stop ends the comparison where it is; after Finish it does nothing.
+func (c *Comparison) Stop() {
+	c.stop()
+	c.work.Wait()
+}
+
+func (c *Comparison) report() Report {
 	report := make(Report, 0, len(c.partitions))
 	for _, p := range c.partitions {
 		report = append(report, p.report())

@@ -1,0 +1,174 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.uber.org/goleak"
+
+	"mirror/sidecar/config"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// run runs the demo with a fake mirror and gives what it wrote.
+func run(ctx context.Context, spoil func(rs []*kgo.Record) []*kgo.Record, change func(*Options)) (string, error) {
+	var out bytes.Buffer
+	o := Options{Open: openFake(spoil), For: time.Second, Rate: 2000, CatchUp: 20 * time.Second, Out: &out, Log: slog.New(slog.DiscardHandler)}
+	if change != nil {
+		change(&o)
+	}
+	err := Run(ctx, o)
+	return out.String(), err
+}
+
+func TestAllArrive(t *testing.T) {
+	out, err := run(t.Context(), nil, nil)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if !regexp.MustCompile(`(?m)^All [0-9,]+ records arrived as they were written: `).MatchString(out) {
+		t.Error(out)
+	}
+	for _, topic := range topics {
+		row := regexp.MustCompile(`(?m)^` + topic.name + ` +[1-9][0-9,]* +[1-9][0-9,]* +[1-9][0-9,]* +0 .*`).FindString(out)
+		if !strings.HasSuffix(row, topic.what) {
+			t.Errorf("no sound row for %s in\n%s", topic.name, out)
+		}
+	}
+	if strings.Contains(out, "\x1b") {
+		t.Errorf("escape codes where there is no terminal:\n%q", out)
+	}
+}
+
+// once applies a change to the first fetch of a topic with enough records.
+func once(topic string, change func(rs []*kgo.Record) []*kgo.Record) func(rs []*kgo.Record) []*kgo.Record {
+	done := false
+	return func(rs []*kgo.Record) []*kgo.Record {
+		if done || rs[0].Topic != from+"."+topic || len(rs) < 4 {
+			return rs
+		}
+		done = true
+		return change(rs)
+	}
+}
+
+func TestEveryFaultIsFound(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(rs []*kgo.Record) []*kgo.Record
+		want  string
+	}{
+		"lost":      {once("orders", func(rs []*kgo.Record) []*kgo.Record { return append(rs[:1:1], rs[2:]...) }), "  missing, source offset"},
+		"repeated":  {once("clicks", func(rs []*kgo.Record) []*kgo.Record { return append(rs[:2:2], rs[1:]...) }), "  repeated, target offset"},
+		"reordered": {once("logs-zstd", func(rs []*kgo.Record) []*kgo.Record { rs[1], rs[2] = rs[2], rs[1]; return rs }), "  reordered, source offset"},
+		"changed": {once("payments", func(rs []*kgo.Record) []*kgo.Record {
+			rs[1].Timestamp = rs[1].Timestamp.Add(time.Millisecond)
+			return rs
+		}), "  changed, source offset"},
+		"empty for null": {func() func(rs []*kgo.Record) []*kgo.Record {
+			done := false
+			return func(rs []*kgo.Record) []*kgo.Record {
+				for _, r := range rs {
+					if !done && strings.HasSuffix(r.Topic, "oddities") && r.Key != nil && r.Value == nil {
+						r.Value, done = []byte{}, true
+					}
+				}
+				return rs
+			}
+		}(), `value null became ""`},
+		"wrong customer": {func(rs []*kgo.Record) []*kgo.Record {
+			if strings.HasSuffix(rs[0].Topic, "customers") {
+				for _, r := range rs {
+					r.Value = []byte("{}")
+				}
+			}
+			return rs
+		}, "last record of key"},
+		"nothing copied": {func(rs []*kgo.Record) []*kgo.Record { return nil }, "The mirror did not catch up within 1s: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := run(t.Context(), c.spoil, func(o *Options) { o.CatchUp = time.Second })
+			if !errors.Is(err, ErrDifferent) {
+				t.Errorf("error %v", err)
+			}
+			if !strings.Contains(out, c.want) || strings.Contains(out, "arrived as they were written") {
+				t.Errorf("no %q in\n%s", c.want, out)
+			}
+		})
+	}
+}
+
+// Ctrl-C ends an endless demo with the same summary.
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	out, err := run(ctx, nil, func(o *Options) {
+		o.For = 0
+		o.Out = io2(o.Out, func(line string) {
+			if strings.HasPrefix(line, "2s: ") {
+				cancel()
+			}
+		})
+	})
+	if err != nil || !strings.Contains(out, "\nAll ") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// listener tells each write to on.
+type listener struct {
+	out interface{ Write([]byte) (int, error) }
+	on  func(text string)
+}
+
+func (l listener) Write(b []byte) (int, error) {
+	l.on(string(b))
+	return l.out.Write(b)
+}
+
+func io2(out interface{ Write([]byte) (int, error) }, on func(string)) listener {
+	return listener{out, on}
+}
+
+func TestMirrorThatEndsIsAnError(t *testing.T) {
+	broken := errors.New("cannot go on")
+	out, err := run(t.Context(), nil, func(o *Options) {
+		open := o.Open
+		o.Open = func(cfg *config.Config, log *slog.Logger) (Mirror, error) {
+			m, err := open(cfg, log)
+			return endingMirror{m, broken}, err
+		}
+	})
+	if !errors.Is(err, broken) || !errors.Is(err, errMirrorEnded) {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// endingMirror ends with an error soon after it is started.
+type endingMirror struct {
+	Mirror
+	err error
+}
+
+func (m endingMirror) Run(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+	defer cancel()
+	return errors.Join(m.Mirror.Run(ctx), m.err)
+}
+
+func TestMirrorThatCannotBeOpened(t *testing.T) {
+	broken := errors.New("no port is free")
+	_, err := run(t.Context(), nil, func(o *Options) {
+		o.Open = func(*config.Config, *slog.Logger) (Mirror, error) { return nil, broken }
+	})
+	if !errors.Is(err, broken) {
+		t.Error(err)
+	}
+}
