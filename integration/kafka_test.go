@@ -40,14 +40,8 @@ type kafka struct {
 	pair           contract.Pair
 }
 
-// brokerConfig lets a broker do within a test what it does within minutes.
-var brokerConfig = map[string]string{
-	"log.cleaner.backoff.ms":                                      "200",
-	"log.retention.check.interval.ms":                             "1000",
-	"log.segment.delete.delay.ms":                                 "1000",
-	"transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
-	"max.incremental.fetch.session.cache.slots":                   "2000",
-}
+// brokerConfig has the log cleaner look more often than every 15 s.
+var brokerConfig = map[string]string{"log.cleaner.backoff.ms": "200"}
 
 func start(t *testing.T) *kafka {
 	net := kafkatest.Network(t)
@@ -76,4 +70,8 @@ func TestKafka(t *testing.T) {
 	t.Run("contract", func(t *testing.T) {
 		contract.Play(t, pair, slices.Concat(contract.Everywhere(), contract.OnRealBrokers()))
 	})
+	t.Run("clients", func(t *testing.T) { contract.Play(t, pair, k.clientScenarios()) })
+	for _, s := range k.roughScenarios() {
+		t.Run("rough", func(t *testing.T) { contract.Play(t, pair, []contract.Scenario{s}) })
+	}
 }

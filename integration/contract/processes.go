@@ -20,7 +20,7 @@ func sigtermSavesAndExitsCleanly(e *Env) {
 	load := e.Load(e.Source, topic, 3)
 	for range 2 {
 		p := e.Launch()
-		p.progress(topic, 1500)
+		p.Progress(topic, 1500)
 		p.signal(syscall.SIGTERM)
 		p.WantExit(0)
 	}
@@ -52,7 +52,7 @@ func killLosesNothing(e *Env) {
 	load := e.Load(e.Source, topic, 3)
 	for range 3 {
 		p := e.Launch()
-		p.progress(topic, 1500)
+		p.Progress(topic, 1500)
 		p.Kill()
 	}
 	load.Stop()

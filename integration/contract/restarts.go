@@ -10,9 +10,9 @@ var restartScenarios = []Scenario{
 	{Name: "idle-restart", Run: restartWithNothingNewCopiesNothing},
 }
 
-// progress waits until the mirror has copied this many records more of a topic
+// Progress waits until the mirror has copied this many records more of a topic
 // than when it was called.
-func (f *Flow) progress(topic string, records int64) {
+func (f *Flow) Progress(topic string, records int64) {
 	f.e.Helper()
 	sum := func() (n int64) {
 		for _, p := range f.Status().Partitions {
@@ -37,11 +37,11 @@ func restartUnderLoadLosesAndRepeatsNothing(e *Env) {
 	load := e.Load(e.Source, topic, 3)
 	m := e.Start()
 	for range 3 {
-		m.progress(topic, 1500)
+		m.Progress(topic, 1500)
 		m.Stop()
 		m = e.Start()
 	}
-	m.progress(topic, 1500)
+	m.Progress(topic, 1500)
 	load.Stop()
 	m.CaughtUp(topic)
 	m.WantSame(topic)

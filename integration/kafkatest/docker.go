@@ -183,6 +183,7 @@ func container(t testing.TB, net *testcontainers.DockerNetwork, alias, command s
 		testcontainers.WithEnv(map[string]string{
 			"KAFKA_HEAP_OPTS":            "-Xms64m -Xmx320m",
 			"KAFKA_JVM_PERFORMANCE_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+			"LOG_LEVEL":                  "warn",
 		}),
 		network.WithNetwork([]string{alias}, net),
 	}
