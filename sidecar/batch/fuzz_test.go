@@ -2,6 +2,7 @@ package batch
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -103,7 +104,7 @@ func useAll(t *testing.T, b Batch) {
 			}
 		}
 	}
-	out, _, err := Reencode(nil, b, ReencodeOptions{MaxDecompressed: testLimit})
+	out, _, err := Reencode(nil, b, ReencodeOptions{FetchOffset: math.MinInt64, MaxDecompressed: testLimit})
 	agree("Reencode", out, err)
 	out, _, err = Concat(nil, []Batch{b}, testLimit)
 	agree("Concat", out, err)

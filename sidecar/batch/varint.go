@@ -7,9 +7,8 @@ import "math/bits"
 
 // varint32 reads a varint from the front of p. n is its size, or 0 if there is none or it overflows.
 func varint32(p []byte) (v int32, n int) {
-	if len(p) > 0 && p[0] < 0x80 {
-		u := uint32(p[0])
-		return int32(u>>1) ^ -int32(u&1), 1
+	if len(p) > 0 && p[0] < 0x80 { // most are
+		return int32(p[0]>>1) ^ -int32(p[0]&1), 1
 	}
 	var u uint32
 	for i, c := range p {

@@ -140,7 +140,7 @@ func (l *link) scatter(ctx context.Context, d time.Duration) {
 	case <-time.After(d):
 	}
 	for _, p := range l.turn() {
-		p.home(l, -1) // a replica that cannot be reached is not preferred
+		p.shun(l)
 		l.fetcher.router.Route(p)
 	}
 }

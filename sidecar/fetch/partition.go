@@ -154,6 +154,15 @@ func (p *Partition) home(l *link, leader int32) bool {
 	return leader == l.node
 }
 
+// shun goes back to the leader, when l's replica was preferred.
+func (p *Partition) shun(l *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.preferred == l.node {
+		p.preferred = -1
+	}
+}
+
 // fetched moves on past what w brought. It says whether w is still wanted.
 func (p *Partition) fetched(w want, next int64, epoch int32) bool {
 	p.mu.Lock()

@@ -84,7 +84,7 @@ func (f *Flow) begin(ctx context.Context, ps []*partition) {
 		}
 		switch {
 		case b.stall != "":
-			b.p.stall(b.stallAt, b.stall)
+			b.p.stall(b.stallAt, b.stall, false)
 			f.beginAfter(b.p, f.cfg.Refresh)
 		case b.err != nil:
 			b.p.postpone(b.err)

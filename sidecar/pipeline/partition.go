@@ -33,6 +33,8 @@ type partition struct {
 	state              status.State
 	reason             string
 	stalledAt          int64
+	content            bool // stalled at a batch: that ends when it is passed
+	unfetched          bool // stalled because fetching fails: that ends when it does not
 	failing            bool // said in the log; until something gets through
 	position           positions.Position
 	known              bool       // there is a position
@@ -81,8 +83,8 @@ func (p *partition) open() {
 	to := produce.Start{Generation: p.generation, TopicID: p.targetID, Producer: producerOf(at)}
 	from := fetch.Start{Generation: p.generation, TopicID: p.sourceID, Offset: at.Offset + 1, LeaderEpoch: at.SourceLeaderEpoch}
 	p.corruptAt, p.corrupt = -1, 0
-	if p.state != status.Stalled { // that ends when the offset is passed
-		p.state, p.reason = status.Running, ""
+	if !p.content {
+		p.state, p.reason, p.stalledAt, p.unfetched = status.Running, "", -1, false
 	}
 	p.mu.Unlock()
 	p.dst.Reset(to)
@@ -98,13 +100,13 @@ func (p *partition) close() {
 	p.generation++
 }
 
-// stall says why the partition goes no further, once. It is begun again after
-// the flow's refresh interval.
-func (p *partition) stall(offset int64, reason string) {
+// stall says why the partition goes no further, once. content: it is a batch that
+// cannot pass.
+func (p *partition) stall(offset int64, reason string, content bool) {
 	p.mu.Lock()
 	p.generation++ // what was fetched meanwhile is not wanted
 	said := p.state == status.Stalled && p.stalledAt == offset && p.reason == reason
-	p.state, p.reason, p.stalledAt = status.Stalled, reason, offset
+	p.state, p.reason, p.stalledAt, p.content, p.unfetched = status.Stalled, reason, offset, content, false
 	p.mu.Unlock()
 	if !said {
 		p.log.Error("partition is stalled", "offset", offset, "reason", reason)
@@ -139,6 +141,9 @@ func (p sourceEnd) Ends(highWatermark, lastStable int64) {
 	if p.flow.committed && lastStable >= 0 {
 		p.end = lastStable
 	}
+	if p.unfetched {
+		p.state, p.reason, p.stalledAt, p.unfetched = status.Running, "", -1, false
+	}
 }
 
 // failed counts, and says the first of a row.
@@ -165,7 +170,7 @@ func (p sourceEnd) Failed(err error, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.state == status.Running {
-		p.state, p.stalledAt = status.Stalled, p.position.Offset+1
+		p.state, p.stalledAt, p.unfetched = status.Stalled, p.position.Offset+1, true
 		p.reason = fmt.Sprintf("cannot be fetched from the source: %v; it is tried again", err)
 	}
 }
@@ -205,13 +210,12 @@ func (p targetEnd) Acknowledged(a produce.Ack) {
 			p.batches.raw += uint64(a.Sources)
 		}
 	}
-	mended := p.failing || p.state == status.Stalled && a.Last >= p.stalledAt
-	if mended {
-		p.failing = false
+	passed := p.content && a.Last >= p.stalledAt
+	if passed {
+		p.state, p.reason, p.stalledAt, p.content = status.Running, "", -1, false
 	}
-	if p.state == status.Stalled && a.Last >= p.stalledAt {
-		p.state, p.reason, p.stalledAt = status.Running, "", -1
-	}
+	mended := p.failing || passed
+	p.failing = false
 	held := a.Held + p.inbox
 	p.mu.Unlock()
 	if mended {
@@ -226,7 +230,7 @@ func (p targetEnd) Acknowledged(a produce.Ack) {
 func (p targetEnd) Refused(r produce.Refusal) {
 	p.flow.count(status.ErrorRefused)
 	p.src.Stop()
-	p.stall(r.Offset, fmt.Sprintf("the target refuses %v", r.Err))
+	p.stall(r.Offset, fmt.Sprintf("the target refuses %v", r.Err), true)
 	p.flow.beginAfter(p.partition, p.flow.cfg.Refresh)
 }
 

@@ -29,7 +29,7 @@ func (c *Conn) ask(req kmsg.Request, decoded bool) (kmsg.Response, *Frame, error
 		k.resp = req.ResponseKind()
 	}
 	c.write(req, k)
-	if a, ok := r.wait(c.ending); ok {
+	if a, ok := r.wait(c.ctx.Done()); ok {
 		return a.resp, a.frame, a.err
 	}
 	return nil, nil, c.Err()
@@ -105,14 +105,18 @@ func readVersions(resp *kmsg.ApiVersionsResponse, version int16, frame []byte) (
 	return -1, nil
 }
 
+// renewTimeout is how many times Options.Timeout a renewal may take: requests in flight come before it, each with its own
+// time. It ends the wait also when the reader stands still in a done that waits for Send, against the rules.
+const renewTimeout = 4
+
 // renew authenticates again on the living connection (KIP-368). wmu is held, so the requests of others wait; those that are
 // in flight are answered before. Brokers allow it once a second.
 func (c *Conn) renew() error {
-	ctx, cancel := context.WithTimeout(context.Background(), c.o.Timeout)
-	defer cancel()
-	stop := context.AfterFunc(ctx, func() { c.fail(fmt.Errorf("renew the session at broker %s: %w", c.addr, context.Cause(ctx))) })
-	defer stop()
-	if err := c.authenticate(ctx); err != nil {
+	late := time.AfterFunc(renewTimeout*c.o.Timeout, func() {
+		c.fail(fmt.Errorf("the session at broker %s could not be renewed in time: %w", c.addr, context.DeadlineExceeded))
+	})
+	defer late.Stop()
+	if err := c.authenticate(); err != nil {
 		return fmt.Errorf("renew the session: %w", err)
 	}
 	c.log.Debug("session renewed", "until", c.renewAt)
@@ -120,11 +124,11 @@ func (c *Conn) renew() error {
 }
 
 // authenticate runs the SASL exchange, if there is one. wmu is held.
-func (c *Conn) authenticate(ctx context.Context) error {
+func (c *Conn) authenticate() error {
 	if c.o.SASL == nil {
 		return nil
 	}
-	mechanism, err := c.o.SASL(ctx)
+	mechanism, err := c.o.SASL(c.ctx)
 	if err != nil {
 		return fmt.Errorf("authenticate at broker %s: %w", c.addr, err)
 	}
@@ -134,19 +138,19 @@ func (c *Conn) authenticate(ctx context.Context) error {
 	c.qmu.Lock()
 	c.anonymous = false
 	c.qmu.Unlock()
-	if err := c.exchange(ctx, mechanism); err != nil {
+	if err := c.exchange(mechanism); err != nil {
 		return fmt.Errorf("authenticate at broker %s by %s: %w", c.addr, mechanism.Name(), err)
 	}
 	return nil
 }
 
 // exchange names the mechanism and passes its messages until both sides are content (KIP-43, KIP-152).
-func (c *Conn) exchange(ctx context.Context, mechanism sasl.Mechanism) error {
+func (c *Conn) exchange(mechanism sasl.Mechanism) error {
 	began := time.Now()
 	if err := c.handshake(mechanism.Name()); err != nil {
 		return err
 	}
-	session, message, err := mechanism.Authenticate(ctx, c.addr)
+	session, message, err := mechanism.Authenticate(c.ctx, c.addr)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@
 package wire
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -47,14 +48,12 @@ type Conn struct {
 	o        Options
 	log      *slog.Logger
 	nc       net.Conn
-	format   *kmsg.RequestFormatter
 	versions [maxKey + 1]versionRange // what the broker speaks; set before Dial returns
 
 	// wmu orders requests: whoever holds it may write. It is also held while an expiring session is renewed.
 	wmu     sync.Mutex
-	buf     []byte // the encoded request, kept for the next one
-	peak    int    // the largest request since buf was last fitted
-	writes  int    // requests since then
+	enc     encoder
+	w       *bufio.Writer
 	corr    int32
 	renewAt time.Time // when to authenticate again; zero: never
 
@@ -67,7 +66,8 @@ type Conn struct {
 	err       error     // why the connection ended; the first reason stays
 	drained   bool      // the reader has failed all pending calls and is gone
 
-	ending chan struct{} // closed with err
+	ctx    context.Context // ends with err
+	cancel context.CancelFunc
 	done   chan struct{} // closed with drained
 }
 
@@ -104,14 +104,15 @@ func Dial(ctx context.Context, addr string, o Options) (*Conn, error) {
 		log:       o.Log.With("broker", addr),
 		nc:        nc,
 		anonymous: true,
-		format:    kmsg.NewRequestFormatter(kmsg.FormatterClientID(o.ClientID)),
-		ending:    make(chan struct{}),
 		done:      make(chan struct{}),
 	}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.enc.format = kmsg.NewRequestFormatter(kmsg.FormatterClientID(o.ClientID))
+	c.w = bufio.NewWriterSize(steady{c}, 64<<10)
 	go c.read()
 
 	stop := context.AfterFunc(ctx, func() { c.fail(context.Cause(ctx)) })
-	err = c.open(ctx)
+	err = c.open()
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
@@ -123,13 +124,13 @@ func Dial(ctx context.Context, addr string, o Options) (*Conn, error) {
 }
 
 // open agrees on versions and authenticates.
-func (c *Conn) open(ctx context.Context) error {
+func (c *Conn) open() error {
 	c.wmu.Lock()
 	defer c.wmu.Unlock()
 	if err := c.negotiate(); err != nil {
 		return fmt.Errorf("ask broker %s for its versions: %w", c.addr, err)
 	}
-	return c.authenticate(ctx)
+	return c.authenticate()
 }
 
 // MaxVersion returns the highest version of the request with this key that both the broker and this program speak, or -1.
@@ -140,14 +141,14 @@ func (c *Conn) MaxVersion(key int16) int16 {
 	return c.versions[key].max
 }
 
-// Send writes req, encoded in the version that it is set to, and returns once it is written. The requests of a connection are
-// answered in the order in which they were sent. Before it writes, Send waits while the broker throttles this client (KIP-219)
-// and renews a session that is about to end (KIP-368).
+// Send writes req, encoded in the version that it is set to, and returns once it is written. Requests are answered in the
+// order in which they were sent. Before it writes, Send waits while the broker throttles this client (KIP-219), and renews
+// a session that is about to end (KIP-368). The record sets of a produce request are read until done is called.
 //
-// done is called exactly once, in the order of sending, by the connection's reader and never from inside Send: either with the decoded answer and
-// the frame that its byte slices point into, of which the callee holds one count and has to release it; or with an error,
-// and then without the others. As long as done runs no other answer is read, so it must not block: in particular it may not call Send or
-// Close of this connection, nor wait for somebody who does. Strings in the answer are copies and outlive the frame.
+// done is called exactly once, in the order of sending, and never from inside Send: either with the decoded answer and the
+// frame that its byte slices point into, of which the callee holds one count and has to release it; or with an error, and then
+// without the others. Strings in the answer are copies and outlive the frame. As long as done runs no other answer is read,
+// so it must not block: in particular it may not call Send or Close of this connection, nor wait for somebody who does.
 func (c *Conn) Send(req kmsg.Request, done func(resp kmsg.Response, frame *Frame, err error)) {
 	k := &call{key: req.Key(), resp: req.ResponseKind(), allowed: allowance(req), done: done}
 	c.wmu.Lock()
@@ -195,10 +196,10 @@ func (c *Conn) fail(err error) {
 	first := c.err == nil
 	if first {
 		c.err = err
-		close(c.ending)
 	}
 	c.qmu.Unlock()
 	if first {
+		c.cancel()
 		c.nc.Close()
 	}
 }

@@ -17,6 +17,11 @@ import (
 func (c *Conn) read() {
 	defer close(c.done)
 	c.fail(c.readAnswers())
+	// What is being written may point into frames that the calls will give back: wait until it has ended.
+	c.nc.Close()
+	c.wmu.Lock()
+	c.enc, c.w = encoder{}, nil
+	c.wmu.Unlock()
 	for {
 		c.qmu.Lock()
 		if len(c.pending) == 0 {

@@ -21,7 +21,7 @@ func (c *Conn) clear() error {
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
-		case <-c.ending:
+		case <-c.ctx.Done():
 			timer.Stop()
 			return nil
 		}
@@ -35,10 +35,10 @@ func (c *Conn) clear() error {
 // speaks checks that the broker understands req and that it will answer it.
 func (c *Conn) speaks(req kmsg.Request) error {
 	key, version := req.Key(), req.GetVersion()
-	var r versionRange
-	if key >= 0 && key <= maxKey {
-		r = c.versions[key]
+	if c.MaxVersion(key) < 0 {
+		return fmt.Errorf("%s version %d: broker %s does not speak it", kmsg.NameForKey(key), version, c.addr)
 	}
+	r := c.versions[key]
 	if version < r.min || version > r.max {
 		return fmt.Errorf("%s version %d: broker %s speaks versions %d to %d", kmsg.NameForKey(key), version, c.addr, r.min, r.max)
 	}
@@ -48,34 +48,17 @@ func (c *Conn) speaks(req kmsg.Request) error {
 	return nil
 }
 
-// write encodes req, queues k for its answer and sends it. wmu is held. Errors reach k by way of the reader.
+// write queues k for its answer, encodes req and sends it. wmu is held. Errors reach k by way of the reader.
 func (c *Conn) write(req kmsg.Request, k *call) {
 	c.corr++
 	k.corr = c.corr
-	c.buf = c.format.AppendRequest(c.buf[:0], req, k.corr)
-	defer c.fitBuffer()
 	if !c.enqueue(k) {
 		return
 	}
-	for rest := c.buf; len(rest) > 0; {
-		part := rest[:min(len(rest), writeChunk)]
-		if err := c.nc.SetWriteDeadline(time.Now().Add(c.o.Timeout)); err != nil {
-			c.fail(c.writeError(k, err))
-			return
-		}
-		if _, err := c.nc.Write(part); err != nil {
-			c.fail(c.writeError(k, err))
-			return
-		}
-		rest = rest[len(part):]
+	c.enc.encode(req, k.corr)
+	if err := c.enc.writeTo(c.w); err != nil {
+		c.fail(fmt.Errorf("write %s to broker %s: %w", kmsg.NameForKey(k.key), c.addr, err))
 	}
-}
-
-// writeChunk is what has to be written within Options.Timeout, so that a slow link is no error and a dead one is.
-const writeChunk = 256 << 10
-
-func (c *Conn) writeError(k *call, err error) error {
-	return fmt.Errorf("write %s to broker %s: %w", kmsg.NameForKey(k.key), c.addr, err)
 }
 
 // enqueue appends k to the pending calls and says whether its request is to be written; if not, the reader fails k.
@@ -95,19 +78,6 @@ func (c *Conn) enqueue(k *call) bool {
 		c.expect()
 	}
 	return true
-}
-
-// fitBuffer gives memory back when requests have become much smaller than the buffer.
-func (c *Conn) fitBuffer() {
-	const window, spare = 64, 64 << 10
-	c.peak = max(c.peak, len(c.buf))
-	if c.writes++; c.writes < window {
-		return
-	}
-	if cap(c.buf) > 2*c.peak+spare {
-		c.buf = make([]byte, 0, c.peak)
-	}
-	c.peak, c.writes = 0, 0
 }
 
 // allowance is the time that req itself gives the broker.
