@@ -81,8 +81,9 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// suggest is what to say after "no such name".
-func suggest(name string, known []string) string {
+// Suggest is what to say after "there is no such name": the known one most like
+// it, or else all of them.
+func Suggest(name string, known []string) string {
 	if near, ok := nearest(name, known); ok {
 		if strings.EqualFold(near, name) {
 			return fmt.Sprintf("case counts: %q", near)

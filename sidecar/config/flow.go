@@ -46,7 +46,7 @@ func readAlias(t *table, name string, aliases []string) string {
 	t.require(name)
 	alias, ok := t.given(name, "a string")
 	if ok && !slices.Contains(aliases, alias) {
-		t.problem(name, "no cluster has the alias %s, %s", t.source(name), suggest(alias, aliases))
+		t.problem(name, "no cluster has the alias %s, %s", t.source(name), Suggest(alias, aliases))
 		return ""
 	}
 	return alias

@@ -108,7 +108,7 @@ func (t *table) choice(name, otherwise string, options ...string) string {
 		return otherwise
 	}
 	if !slices.Contains(options, s) {
-		t.problem(name, "%s is not possible, %s", t.source(name), suggest(s, options))
+		t.problem(name, "%s is not possible, %s", t.source(name), Suggest(s, options))
 		return otherwise
 	}
 	return s
@@ -301,7 +301,7 @@ func (r *reader) whereElse(t *table, name string) string {
 			return fmt.Sprintf("it belongs to %s: put it before [%s]", other.path, t.shape)
 		}
 	}
-	return suggest(name, t.known)
+	return Suggest(name, t.known)
 }
 
 // kind names a decoded TOML value's type.

@@ -99,11 +99,11 @@ func TestSuggestions(t *testing.T) {
 		"lane": `did you mean "lanes"?`, "Lanes": `case counts: "lanes"`, "form": `did you mean "from"?`, "commit-intreval": `did you mean "commit_interval"?`,
 		"topic": `did you mean "topics"?`, "zzz": "there is commit_interval, from, lanes, to, topics",
 	} {
-		if got := suggest(name, known); got != want {
+		if got := Suggest(name, known); got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
 	}
-	if got := suggest("x", nil); got != "there is none" {
+	if got := Suggest("x", nil); got != "there is none" {
 		t.Errorf("with nothing known: %s", got)
 	}
 }
