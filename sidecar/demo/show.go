@@ -9,9 +9,9 @@ import (
 const (
 	// lookEvery is how often the traffic learns how far it is ahead.
 	lookEvery = 50 * time.Millisecond
-	// The table is shown, or a line written, once in so many looks.
-	frameEvery = 20
-	lineEvery  = 40
+	// The table on a terminal, and a line elsewhere.
+	frameEvery = time.Second
+	lineEvery  = 2 * time.Second
 	// finishTime bounds reading what is left when there is nothing to wait for.
 	finishTime = 10 * time.Second
 )
@@ -71,12 +71,12 @@ func (d *demo) during(ctx context.Context, m *running, note string, work func(co
 	go func() { done <- work(ctx) }()
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	looksPerFrame := lineEvery
+	every := lineEvery
 	if d.Terminal {
-		looksPerFrame = frameEvery
+		every = frameEvery
 	}
 	before := d.look()
-	for looks := 1; ; looks++ {
+	for {
 		select {
 		case err := <-done:
 			return err
@@ -84,9 +84,9 @@ func (d *demo) during(ctx context.Context, m *running, note string, work func(co
 			cancel()
 			<-done
 			return errMirrorEnded
-		case <-tick.C:
+		case at := <-tick.C:
 			d.lookAhead()
-			if looks%looksPerFrame == 0 {
+			if at.Sub(before.at) >= every {
 				now := d.look()
 				d.frame(before, now, note)
 				before = now

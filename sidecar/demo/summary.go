@@ -69,7 +69,11 @@ func summary(st style, o outcome) string {
 	paths := map[string]uint64{}
 	for _, t := range topics {
 		r, batches := byName[t.name], copied[t.name].batches
-		text := summaryLine(t.name, count(r.source), count(r.target), count(r.equal), count(r.different),
+		equal := count(r.equal)
+		if r.compacted {
+			equal += " keys"
+		}
+		text := summaryLine(t.name, count(r.source), count(r.target), equal, count(r.different),
 			count(batches[status.PathRaw]), count(batches[status.PathMerged]), count(batches[status.PathReencoded]), count(batches[status.PathSkipped]), t.what)
 		if r.different > 0 {
 			text = st.red(text)
@@ -77,13 +81,12 @@ func summary(st style, o outcome) string {
 		b.WriteString(text + "\n")
 		sums.source += r.source
 		sums.target += r.target
-		sums.equal += r.equal
 		sums.different += r.different
 		for path, n := range batches {
 			paths[path] += n
 		}
 	}
-	b.WriteString(st.bold(summaryLine("total", count(sums.source), count(sums.target), count(sums.equal), count(sums.different),
+	b.WriteString(st.bold(summaryLine("total", count(sums.source), count(sums.target), "", count(sums.different),
 		count(paths[status.PathRaw]), count(paths[status.PathMerged]), count(paths[status.PathReencoded]), count(paths[status.PathSkipped]), "")) + "\n\n")
 
 	fmt.Fprintf(&b, "Records are counted as consumers see them that read committed; the last four columns count source batches by their path.\n")

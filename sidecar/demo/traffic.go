@@ -14,6 +14,8 @@ import (
 const (
 	// step is how often a writer writes.
 	step = 20 * time.Millisecond
+	// mostMissed of the time between two steps is written for.
+	mostMissed = 5 * step
 	// transactionSteps is how long a transaction takes, in steps.
 	transactionSteps = 15
 	// oneAbortedIn transactions of a producer.
@@ -160,8 +162,7 @@ func (w *writer) end(ctx context.Context, commit bool, records *atomic.Int64) er
 // steps writes at the topic's rate for a number of steps, -1 for as many as
 // there is time for, or until ctx ends.
 func (w *writer) steps(ctx context.Context, steps int, acknowledged func()) error {
-	perStep := w.rate * w.share * step.Seconds()
-	due := 0.0
+	due, last := 0.0, time.Now()
 	tick := time.NewTicker(step)
 	defer tick.Stop()
 	for ; steps != 0; steps-- {
@@ -170,13 +171,16 @@ func (w *writer) steps(ctx context.Context, steps int, acknowledged func()) erro
 		case <-ctx.Done():
 			return nil
 		}
+		// On a busy machine steps are late; a long pause is not made up for.
+		passed := min(time.Since(last), mostMissed)
+		last = time.Now()
 		if err := w.err(); err != nil {
 			return err
 		}
 		if w.ahead(w.topic.name) >= maxAhead {
 			continue
 		}
-		for due += perStep; due >= 1; due-- {
+		for due += w.rate * w.share * passed.Seconds(); due >= 1; due-- {
 			w.write(acknowledged)
 		}
 	}
