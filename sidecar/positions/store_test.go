@@ -205,6 +205,27 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
+func TestOpenWithoutConfigsThatDoNotFit(t *testing.T) {
+	tg := newTarget(t)
+	refusal := tg.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.CreateTopics}, Err: kerr.InvalidConfig, Count: -1, When: func(r kmsg.Request) bool {
+		return len(r.(*kmsg.CreateTopicsRequest).Topics[0].Configs) > 1
+	}})
+	o := tg.options()
+	o.Create.Configs = map[string]string{"remote.storage.enable": "true"}
+	s, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	configs := tg.TopicInfo(topic).Configs
+	if refusal.Hits() != 1 || len(configs) != 1 || configs["cleanup.policy"] == nil || *configs["cleanup.policy"] != "compact" {
+		t.Errorf("refused %d times, made with %v", refusal.Hits(), configs)
+	}
+	if !strings.Contains(tg.log.String(), "trying without them") {
+		t.Errorf("log\n%s", tg.log)
+	}
+}
+
 func TestOpenWhenSomebodyWasFaster(t *testing.T) {
 	tg := newTarget(t)
 	if err := tg.CreateTopic(topic, 5, map[string]string{"cleanup.policy": "delete"}); err != nil {

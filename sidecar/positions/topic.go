@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -90,13 +91,22 @@ func (s *Store) create(ctx context.Context, c config.Create) (created bool, err 
 	if factor == 0 {
 		factor = -1
 	}
-	configs := make(map[string]*string, len(c.Configs)+1)
+	compact := map[string]*string{"cleanup.policy": kadm.StringPtr("compact")}
+	configs := maps.Clone(compact)
 	for name, value := range c.Configs {
-		configs[name] = kadm.StringPtr(value)
+		if name != "cleanup.policy" {
+			configs[name] = kadm.StringPtr(value)
+		}
 	}
-	configs["cleanup.policy"] = kadm.StringPtr("compact")
-
-	resp, err := kadm.NewClient(s.cluster.Client()).CreateTopic(ctx, partitions, factor, configs, s.topic)
+	admin := kadm.NewClient(s.cluster.Client())
+	resp, err := admin.CreateTopic(ctx, partitions, factor, configs, s.topic)
+	if errors.Is(err, kerr.InvalidConfig) && len(configs) > len(compact) {
+		// Some that suit a mirrored topic do not go with compaction, such as
+		// tiered storage.
+		s.log.Warn("the positions topic cannot have the configs of [flows.create], trying without them",
+			"err", fmt.Errorf("%w (%s)", err, resp.ErrMessage))
+		resp, err = admin.CreateTopic(ctx, partitions, factor, compact, s.topic)
+	}
 	switch {
 	case err == nil:
 		s.log.Info("created the positions topic", "partitions", partitions)
