@@ -64,15 +64,11 @@ const (
 
 // Bits of the attributes.
 const (
-	codecMask         = 0x07
-	logAppendTimeBit  = 0x08 // also in magic 1
-	transactionalBit  = 0x10
-	controlBit        = 0x20
-	deleteHorizonBit  = 0x40 // the base timestamp is the time after which tombstones may go (KIP-534)
-	legacyMaxCodec    = LZ4
-	noTimestamp       = -1
-	unknownCount      = -1
-	unknownProducerID = -1
+	codecMask        = 0x07
+	logAppendTimeBit = 0x08 // also in magic 1
+	transactionalBit = 0x10
+	controlBit       = 0x20
+	deleteHorizonBit = 0x40 // the base timestamp is the time after which tombstones may go (KIP-534)
 )
 
 // Codec is a compression codec, as the lowest three bits of the attributes name it.
@@ -183,7 +179,7 @@ func (b Batch) BaseTimestamp() int64 {
 func (b Batch) MaxTimestamp() int64 {
 	switch b.Magic() {
 	case 0:
-		return noTimestamp
+		return -1
 	case 1:
 		return b.int64(legacyTimestampAt)
 	}
@@ -193,7 +189,7 @@ func (b Batch) MaxTimestamp() int64 {
 // ProducerID is the id of an idempotent producer (bytes 43 to 51), -1 for none and for magic 0 and 1.
 func (b Batch) ProducerID() int64 {
 	if b.legacy() {
-		return unknownProducerID
+		return -1
 	}
 	return b.int64(producerIDAt)
 }
@@ -224,7 +220,7 @@ func (b Batch) Count() int32 {
 	case b.Codec() == None:
 		return 1
 	}
-	return unknownCount
+	return -1
 }
 
 // Dense tells that the batch has magic 2 and a record at each of its offsets.

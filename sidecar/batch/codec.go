@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"sync"
 
@@ -17,6 +18,7 @@ import (
 // can become a gigabyte. It writes into the room of buf if there is enough, from its start. Bytes that the codec does
 // not take are ErrCorrupt.
 func decompress(buf, src []byte, c Codec, limit int) (out []byte, err error) {
+	limit = min(limit, math.MaxInt32) // no reader of Kafka's takes more
 	switch c {
 	case None:
 		out = src

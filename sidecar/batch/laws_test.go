@@ -54,6 +54,37 @@ func TestMergedReadsTheSame(t *testing.T) {
 	})
 }
 
+// Timestamps may be anything, and a reader's sum wraps around. Only the own reader takes all of them.
+func TestMergedTimestampsAreExact(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var bs []Batch
+		var want []int64
+		for range 3 {
+			s := drawSource(t, false, None)
+			s.attributes, s.timestamp = 0, rapid.Int64().Draw(t, "base timestamp")
+			for i := range s.records {
+				s.records[i].Timestamp = rapid.Int64().Draw(t, "timestamp")
+				want = append(want, s.records[i].Timestamp)
+			}
+			bs = append(bs, s.batch(t))
+		}
+		out, err := Merge(nil, bs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(out) > MergedSize(bs) {
+			t.Fatalf("%d bytes, and MergedSize says %d", len(out), MergedSize(bs))
+		}
+		var got []int64
+		for _, r := range records(t, Batch(out)) {
+			got = append(got, r.Timestamp)
+		}
+		if !slices.Equal(got, want) || Batch(out).MaxTimestamp() != slices.Max(want) {
+			t.Fatalf("timestamps %v, max %d, want %v", got, Batch(out).MaxTimestamp(), want)
+		}
+	})
+}
+
 func TestReencodedReadsTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSource(t, true, allCodecs...)

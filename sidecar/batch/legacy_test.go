@@ -1,10 +1,12 @@
 package batch
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"testing"
 
+	"github.com/pierrec/lz4/v4"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"pgregory.net/rapid"
 )
@@ -129,4 +131,37 @@ func TestCorruptMessages(t *testing.T) {
 func resize(b Batch, at int, n uint32) Batch {
 	binary.BigEndian.PutUint32(b[at:], n)
 	return seal(b)
+}
+
+// Java's lz4 for magic 0 left a wrong checksum in the frame's header, and reads any (KAFKA-3160).
+func TestHeaderChecksumOfOldLZ4(t *testing.T) {
+	want := []rec{{Offset: 3, Timestamp: -1, Key: []byte("k"), Value: bytes.Repeat([]byte("v"), 100)}}
+	set := message(0, 0, want[0])
+	for name, o := range map[string][]lz4.Option{
+		"short header": {lz4.BlockSizeOption(lz4.Block64Kb)},
+		"with a size":  {lz4.BlockSizeOption(lz4.Block64Kb), lz4.SizeOption(uint64(len(set)))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var frame bytes.Buffer
+			w := lz4.NewWriter(&frame)
+			if err := w.Apply(o...); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Write(set); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			checksum := 6 + 8*(len(o)-1)
+			frame.Bytes()[checksum] ^= 0x55
+			same(t, "magic 0", records(t, message(0, int8(LZ4), rec{Offset: 3, Value: frame.Bytes()})), want)
+			if _, _, err := Reencode(nil, message(1, int8(LZ4), rec{Offset: 3, Value: frame.Bytes()}), ReencodeOptions{MaxDecompressed: testLimit}); !errors.Is(err, ErrCorrupt) {
+				t.Errorf("magic 1: %v", err)
+			}
+			if _, _, err := Reencode(nil, message(0, int8(LZ4), rec{Offset: 3, Value: frame.Bytes()[:checksum]}), ReencodeOptions{MaxDecompressed: testLimit}); !errors.Is(err, ErrCorrupt) {
+				t.Errorf("cut off: %v", err)
+			}
+		})
+	}
 }

@@ -84,7 +84,7 @@ func (b Batch) verify() error {
 		if want, got := uint32(b.int32(legacyCRCAt)), crc32.ChecksumIEEE(b[magicAt:]); want != got {
 			return corrupt("checksum is %#08x, should be %#08x", got, want)
 		}
-		if c := b.Codec(); c > legacyMaxCodec {
+		if c := b.Codec(); c > LZ4 {
 			return corrupt("codec %d with magic %d", int8(c), b.Magic())
 		}
 		if b.BaseOffset() < 0 {
