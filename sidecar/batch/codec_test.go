@@ -101,7 +101,7 @@ func TestFormsOfACodec(t *testing.T) {
 // A decompressor must not need much more memory than the limit, whatever is claimed.
 func TestBombs(t *testing.T) {
 	const limit = 1 << 16
-	p := make([]byte, 64<<20)
+	p := make([]byte, 16<<20)
 	for _, c := range allCodecs[1:] {
 		packed, err := compress(nil, p, c)
 		if err != nil {
