@@ -69,7 +69,7 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 }
 
 func commands() []*cli.Command {
-	all := []*cli.Command{runCommand(), validateCommand(), versionCommand()}
+	all := []*cli.Command{runCommand(), validateCommand(), demoCommand(), versionCommand()}
 	for _, c := range all {
 		c.HideHelpCommand = true
 		c.OnUsageError = asUsageError

@@ -57,6 +57,7 @@ func TestCommandLines(t *testing.T) {
 		{"run --help", 0, "SIGTERM", ""},
 		{"run help", 64, "", `takes no argument "help"`},
 		{"validate -h", 0, "mirror validate -c mirror.toml --connect", ""},
+		{"demo --for -1s", 64, "", "--for -1s is negative"},
 		{"version --help", 0, "mirror version -o json", ""},
 		{"run --confg x", 64, "", `mirror run has no flag --confg, did you mean "config"?`},
 		{"run -c", 64, "", "the flag -c needs a value"},
@@ -89,7 +90,7 @@ func TestCommandLines(t *testing.T) {
 	}
 }
 
-// Every verb has examples, and a table of what flags and exit codes mean.
+// Every verb's help has examples of that verb.
 func TestHelpHasExamples(t *testing.T) {
 	for _, verb := range commands() {
 		code, stdout, _ := mirrorWith(verb.Name, "--help")
