@@ -168,6 +168,7 @@ func readSASL(t *table) SASL {
 			oauth.problem("token_url", "must be an https or http URL")
 		}
 	case KerberosV5:
+		kerberos.mustSet("config_file")
 		kerberos.mustSet("keytab_file")
 		kerberos.mustSet("principal")
 		if c.Kerberos.Service == "" {
