@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -95,8 +96,8 @@ func report(err error, stderr io.Writer) int {
 	case errors.As(err, &file): // each of its lines begins with file and line already
 		fmt.Fprintln(stderr, err)
 		return exitFailed
-	default:
-		fmt.Fprintf(stderr, "mirror: %v\n", err)
+	default: // several, maybe, one on each line
+		fmt.Fprintf(stderr, "mirror: %s\n", strings.ReplaceAll(err.Error(), "\n", "\nmirror: "))
 		return exitFailed
 	}
 }

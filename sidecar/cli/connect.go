@@ -34,7 +34,7 @@ func connect(ctx context.Context, cfg *config.Config, clusters map[string]*clust
 			problems = append(problems, err)
 			continue
 		}
-		fmt.Fprintf(w, "cluster %s: ok, %d brokers\n", alias, brokers)
+		fmt.Fprintf(w, "cluster %s: ok, %s\n", alias, count(brokers, "broker"))
 		reached[alias] = c
 	}
 	for _, f := range cfg.Flows {
@@ -48,10 +48,17 @@ func connect(ctx context.Context, cfg *config.Config, clusters map[string]*clust
 		}
 		describeFlow(w, f)
 		for _, t := range k.topics {
-			fmt.Fprintf(w, "  mirrors    %s as %s, %d partitions\n", t.Name, k.policy.Target(t.Name), len(t.Partitions))
+			fmt.Fprintf(w, "  mirrors    %s as %s, %s\n", t.Name, k.policy.Target(t.Name), count(len(t.Partitions), "partition"))
 		}
 	}
 	return errors.Join(problems...)
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // need is a request that brokers must speak.
@@ -136,7 +143,7 @@ func (k *flowCheck) checkSource(ctx context.Context) {
 			continue
 		}
 		if t := all[name]; t.Err != nil {
-			k.problem(k.source, fmt.Errorf("topic %s: %w", name, t.Err))
+			k.problem(k.source, t.Err)
 		} else {
 			k.topics = append(k.topics, t)
 			names = append(names, name)
@@ -160,7 +167,7 @@ func (k *flowCheck) checkTarget(ctx context.Context) {
 		if t, ok := found[name]; !ok {
 			missing = append(missing, name)
 		} else if t.Err != nil {
-			k.problem(k.target, fmt.Errorf("topic %s: %w", name, t.Err))
+			k.problem(k.target, t.Err)
 		} else {
 			present = append(present, name)
 		}
@@ -217,6 +224,6 @@ func (k *flowCheck) checkMirrorMaker(ctx context.Context) {
 		return
 	}
 	if n := len(described[group].Members); n > 0 {
-		k.problem(k.target, fmt.Errorf("MirrorMaker runs the same flow, with %d workers in the group %s: stop it before the mirror starts", n, group))
+		k.problem(k.target, fmt.Errorf("MirrorMaker runs the same flow, with %s in the group %s: stop it before the mirror starts", count(n, "worker"), group))
 	}
 }

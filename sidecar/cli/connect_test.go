@@ -45,8 +45,8 @@ func TestConnectListsTopics(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, stdout, stderr := mirrorWith("validate", "--connect", "-c", file(t, primary+backup+flow))
-	want := `cluster backup: ok, 1 brokers
-cluster primary: ok, 1 brokers
+	want := `cluster backup: ok, 1 broker
+cluster primary: ok, 1 broker
 flow primary->backup: ok
   topics     .* but not mm2.*\.internal, .*\.replica, __.*
   written    as primary.<topic> on backup
@@ -126,7 +126,7 @@ func TestConnectFindsProblems(t *testing.T) {
 		}
 		defer worker.Close()
 		<-joined
-		expect(t, primary+backup+flow, "MirrorMaker runs the same flow, with 1 workers in the group primary-mm2")
+		expect(t, primary+backup+flow, "MirrorMaker runs the same flow, with 1 worker in the group primary-mm2")
 	})
 }
 
