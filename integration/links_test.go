@@ -49,7 +49,7 @@ func (k *kafka) bitsFlipOnTheWay(e *contract.Env) {
 	e.Put(e.Source, topic, contract.Numbered(0, "more", 5)...) // to 27
 	e.Put(e.Source, topic, contract.Values(0, marker)...)
 	e.Put(e.Source, topic, contract.Numbered(1, "other", 10)...)
-	m.Stalled(topic, 0, 28, "crc")
+	m.Stalled(topic, 0, 28, "checksum")
 	m.Reached(topic, 1, 19)
 	link.Corrupt("", 0)
 	m.CaughtUp(topic)

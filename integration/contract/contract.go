@@ -66,7 +66,7 @@ type Scenario struct {
 }
 
 // limit bounds a scenario, so that one that hangs says where.
-const limit = 20 * time.Second
+const limit = 90 * time.Second
 
 // Play runs the scenarios side by side. pair is asked for clusters by each: it
 // may give the same ones every time, as no two scenarios use the same topics.

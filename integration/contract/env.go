@@ -32,7 +32,7 @@ func (e *Env) Create(c *Cluster, topic string, partitions int32, configs ...stri
 	for i := 0; i < len(configs); i += 2 {
 		set[configs[i]] = &configs[i+1]
 	}
-	if _, err := c.admin.CreateTopic(e.ctx, partitions, 1, set, topic); err != nil {
+	if _, err := c.admin.CreateTopic(e.ctx, partitions, -1, set, topic); err != nil {
 		e.Fatalf("create %s: %v", topic, err)
 	}
 	e.led(c, topic, partitions)

@@ -128,6 +128,7 @@ func positionIsSavedBeforeTheFirstFetch(e *Env) {
 	}
 
 	m = e.Start()
+	e.Put(e.Source, topic, append(Values(0, "new"), Values(1, "new")...)...)
 	m.CaughtUp(topic)
 	m.Stop()
 	for p, old := range before {

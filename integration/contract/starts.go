@@ -18,7 +18,7 @@ func startLatest(e *Env) {
 	topic, later := e.Topic("t"), e.Topic("later")
 	e.Create(e.Source, topic, 1)
 	e.Put(e.Source, topic, Values(0, "old-0", "old-1")...)
-	flow := Flow{Keys: `start = "latest"`}
+	flow := Flow{From: "latest", Keys: `start = "latest"`} // no other flow from there has positions
 	m := e.Start(flow)
 	m.Reached(topic, 0, 1)
 	e.Put(e.Source, topic, Values(0, "new-0")...)
@@ -52,7 +52,7 @@ func startAtTime(e *Env) {
 	put(0, -2*time.Minute, -time.Millisecond, 0, time.Minute)
 	put(1, time.Minute, 2*time.Minute)
 	put(2, -2*time.Minute, -time.Minute)
-	m := e.Start(Flow{Keys: fmt.Sprintf("start = %q", at.UTC().Format(time.RFC3339))})
+	m := e.Start(Flow{From: "at-time", Keys: fmt.Sprintf("start = %q", at.UTC().Format(time.RFC3339))})
 	m.CaughtUp(topic)
 	put(2, 5*time.Minute)
 	m.CaughtUp(topic)
