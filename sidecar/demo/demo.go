@@ -129,8 +129,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	for _, t := range topics {
 		pairs = append(pairs, compare.Topic{Source: t.name, Target: d.policy.Target(t.name), Compacted: t.compacted})
 	}
-	// Not ctx: when it ends there is still a verdict to reach.
-	d.comparison, err = compare.Start(context.WithoutCancel(ctx), compare.Options{Source: source, Target: target, Topics: pairs})
+	d.comparison, err = compare.Start(m.alive, compare.Options{Source: source, Target: target, Topics: pairs})
 	if err != nil {
 		return err
 	}
@@ -140,25 +139,29 @@ func (d *demo) run(ctx context.Context) (err error) {
 
 // running is the mirror while it runs.
 type running struct {
+	alive  context.Context // ends after Run
 	cancel context.CancelFunc
-	done   chan struct{}
-	err    error // once done
+	err    error // of Run, when alive has ended
 }
 
-// start runs the mirror until stop, whatever becomes of ctx.
+// start runs the mirror until stop, whatever becomes of ctx: when that ends,
+// there still is a rest to mirror.
 func start(ctx context.Context, m Mirror) *running {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	r := &running{cancel: cancel, done: make(chan struct{})}
+	ctx = context.WithoutCancel(ctx)
+	running := &running{}
+	alive, ended := context.WithCancel(ctx)
+	running.alive = alive
+	ctx, running.cancel = context.WithCancel(ctx)
 	go func() {
-		defer close(r.done)
-		r.err = m.Run(ctx)
+		defer ended()
+		running.err = m.Run(ctx)
 	}()
-	return r
+	return running
 }
 
 // stop ends the mirror, waits, and returns its error.
 func (r *running) stop() error {
 	r.cancel()
-	<-r.done
+	<-r.alive.Done()
 	return r.err
 }

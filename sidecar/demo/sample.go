@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"slices"
 	"time"
 
 	"mirror/sidecar/compare"
@@ -22,32 +23,42 @@ type row struct {
 	records    float64 // a second
 	bytes      float64 // a second, compressed
 	lag        int64   // source offsets
-	state      string
+	state      status.State
 }
 
-// waiting is the state of a topic that the mirror does not know yet.
-const waiting = "waiting"
+// States of topics that have no partitions to show.
+const (
+	waiting status.State = "waiting" // the mirror does not know it yet
+	blocked status.State = "blocked" // the mirror says that it cannot copy it
+)
 
-// severity orders the states of partitions: a topic shows its worst.
-var severity = map[status.State]int{status.Running: 1, status.Stopping: 2, status.Starting: 3, status.Stalled: 4}
+// worse orders states: a topic shows the worst of its partitions, the total
+// the worst of the topics.
+func worse(a, b status.State) status.State {
+	order := []status.State{"", status.Running, status.Stopping, status.Starting, waiting, status.Stalled, blocked}
+	if slices.Index(order, a) > slices.Index(order, b) {
+		return a
+	}
+	return b
+}
 
 // rows has one row a topic, in the order of topics, with rates since before.
 func rows(before, now sample) []row {
 	elapsed := now.at.Sub(before.at).Seconds()
 	old, current := byTopic(before.report), byTopic(now.report)
-	blocked := map[string]bool{}
+	refused := map[string]bool{}
 	for _, f := range now.report.Flows {
 		for _, t := range f.Topics {
-			blocked[t.Source] = true
+			refused[t.Source] = true
 		}
 	}
 	var all []row
 	for _, t := range topics {
 		sum := current[t.name]
-		r := row{topic: t.name, partitions: sum.partitions, lag: sum.lag, state: string(sum.state)}
+		r := row{topic: t.name, partitions: sum.partitions, lag: sum.lag, state: sum.state}
 		switch {
-		case blocked[t.name]:
-			r.state = "blocked"
+		case refused[t.name]:
+			r.state = blocked
 		case sum.partitions == 0:
 			r.state = waiting
 		}
@@ -78,9 +89,7 @@ func byTopic(r status.Report) map[string]sum {
 			s.records += p.Records
 			s.bytes += p.Bytes
 			s.lag += p.Lag
-			if severity[p.State] > severity[s.state] {
-				s.state = p.State
-			}
+			s.state = worse(s.state, p.State)
 			if s.batches == nil {
 				s.batches = map[string]uint64{}
 			}
@@ -95,15 +104,13 @@ func byTopic(r status.Report) map[string]sum {
 
 // total adds rows up.
 func total(all []row) row {
-	t := row{topic: "total", state: string(status.Running)}
+	t := row{topic: "total"}
 	for _, r := range all {
 		t.partitions += r.partitions
 		t.records += r.records
 		t.bytes += r.bytes
 		t.lag += r.lag
-		if r.state != string(status.Running) {
-			t.state = r.state
-		}
+		t.state = worse(t.state, r.state)
 	}
 	return t
 }

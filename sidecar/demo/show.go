@@ -28,13 +28,12 @@ func (d *demo) show(ctx context.Context, m *running) error {
 		writing, stop = context.WithTimeout(ctx, d.For)
 	}
 	defer stop()
-	d.traffic = newTraffic(d.mirror.Bootstrap(from), d.Rate, d.aheadOf)
+	d.traffic = newTraffic(m.alive, d.mirror.Bootstrap(from), d.Rate, d.aheadOf)
 	if err := d.during(writing, m, "", d.traffic.run); err != nil {
 		return err
 	}
-	o := outcome{writing: time.Since(d.first.at), cutOffAfter: d.CatchUp}
-	// Not ctx, which Ctrl-C may have ended.
-	err := d.during(context.WithoutCancel(ctx), m, "the traffic has stopped, the rest is under way", func(ctx context.Context) error {
+	o := outcome{writing: time.Since(d.first.at), patience: d.CatchUp}
+	err := d.during(m.alive, m, "the traffic has stopped, the rest is under way", func(ctx context.Context) error {
 		patient, cancel := context.WithTimeout(ctx, d.CatchUp)
 		defer cancel()
 		o.caughtUp = d.comparison.CatchUp(patient)
@@ -80,7 +79,7 @@ func (d *demo) during(ctx context.Context, m *running, note string, work func(co
 		select {
 		case err := <-done:
 			return err
-		case <-m.done:
+		case <-m.alive.Done():
 			cancel()
 			<-done
 			return errMirrorEnded

@@ -12,17 +12,16 @@ import (
 
 // outcome is what the summary tells.
 type outcome struct {
-	report      compare.Report
-	last        sample // when the traffic had stopped and the mirror had caught up
-	writing     time.Duration
-	caughtUp    bool
-	cpuSeconds  float64
-	ran         time.Duration // all of it
-	peakMemory  float64
-	commits     int64
-	abortions   int64
-	aborted     int64 // records
-	cutOffAfter time.Duration
+	report             compare.Report
+	last               sample        // when all was compared
+	writing            time.Duration // how long there was traffic
+	ran                time.Duration // until all was compared
+	patience           time.Duration // that the mirror was given to catch up
+	caughtUp           bool
+	cpuSeconds         float64
+	peakMemory         float64
+	commits, abortions int64 // transactions
+	aborted            int64 // records
 }
 
 // ok says that every record arrived unchanged.
@@ -104,16 +103,17 @@ func summary(st style, o outcome) string {
 }
 
 func headline(st style, o outcome, records, different uint64) string {
-	switch {
-	case o.ok():
+	if o.ok() {
 		return st.green(fmt.Sprintf("All %s records arrived as they were written: partition, order, key, value, headers and timestamp are equal.", count(records)))
-	case !o.caughtUp:
-		return st.red(fmt.Sprintf("The mirror did not catch up within %s: %s of %s records are missing or different.", o.cutOffAfter, count(different), count(records)))
-	case different == 0:
-		return st.red("The comparison is incomplete, so nothing is proven.")
-	default:
-		return st.red(fmt.Sprintf("%s of %s records are not on the target as they are on the source.", count(different), count(records)))
 	}
+	text := "The comparison is incomplete, so nothing is proven."
+	if different > 0 {
+		text = fmt.Sprintf("%s of %s records are not on the target as they are on the source.", count(different), count(records))
+	}
+	if !o.caughtUp {
+		text += fmt.Sprintf(" The mirror was given %s to catch up.", o.patience)
+	}
+	return st.red(text)
 }
 
 func summaryLine(topic, source, target, equal, different, raw, merged, reencoded, skipped, what string) string {

@@ -35,12 +35,12 @@ func frame(st style, before, now sample, ran time.Duration, note string) string 
 		switch {
 		case r.topic == "total":
 			b.WriteString(st.bold(strings.TrimRight(text, " ")))
-		case r.state == string(status.Running):
-			b.WriteString(text + st.green(r.state))
-		case r.state == string(status.Stalled) || r.state == "blocked":
-			b.WriteString(text + st.red(r.state))
+		case r.state == status.Running:
+			b.WriteString(text + st.green(string(r.state)))
+		case r.state == status.Stalled || r.state == blocked:
+			b.WriteString(text + st.red(string(r.state)))
 		default:
-			b.WriteString(text + r.state)
+			b.WriteString(text + string(r.state))
 		}
 		b.WriteByte('\n')
 	}

@@ -40,9 +40,9 @@ var topics = []topic{
 // comparison as maxAhead records, which fit even if they all are in one
 // partition.
 const (
-	retentionBytes = 2 << 20
-	segmentBytes   = 512 << 10
-	maxAhead       = 4000
+	retentionBytes = 1 << 20
+	segmentBytes   = 256 << 10
+	maxAhead       = 3000
 )
 
 func createTopics(ctx context.Context, source *kgo.Client) error {

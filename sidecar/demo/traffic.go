@@ -26,6 +26,7 @@ const (
 
 // traffic writes to all topics of a cluster.
 type traffic struct {
+	alive   context.Context // of the cluster: what was begun is finished until then
 	brokers []string
 	rate    float64 // records a second, all topics together
 	// ahead says by how many records a topic is ahead of the comparison.
@@ -41,8 +42,8 @@ type written struct {
 	commits, abortions atomic.Int64 // transactions
 }
 
-func newTraffic(brokers []string, rate int, ahead func(topic string) int) *traffic {
-	t := &traffic{brokers: brokers, rate: float64(rate), ahead: ahead, written: map[string]*written{}}
+func newTraffic(alive context.Context, brokers []string, rate int, ahead func(topic string) int) *traffic {
+	t := &traffic{alive: alive, brokers: brokers, rate: float64(rate), ahead: ahead, written: map[string]*written{}}
 	for _, topic := range topics {
 		t.written[topic.name] = &written{}
 	}
@@ -108,12 +109,12 @@ func (w *writer) run(ctx context.Context, number int) error {
 	if err := w.steps(ctx, -1, func() { w.written.records.Add(1) }); err != nil {
 		return err
 	}
-	return w.flush(ctx)
+	return w.flush()
 }
 
-// flush waits for what was written, even when ctx has ended.
-func (w *writer) flush(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
+// flush waits for what was written.
+func (w *writer) flush() error {
+	ctx, cancel := context.WithTimeout(w.alive, flushTime)
 	defer cancel()
 	if err := w.client.Flush(ctx); err != nil {
 		return err
@@ -132,19 +133,19 @@ func (w *writer) transactions(ctx context.Context) error {
 		if err := w.steps(ctx, transactionSteps, func() { records.Add(1) }); err != nil {
 			return err
 		}
-		if err := w.flush(ctx); err != nil {
+		if err := w.flush(); err != nil {
 			return err
 		}
-		if err := w.end(ctx, n%oneAbortedIn != 0, &records); err != nil {
+		if err := w.end(n%oneAbortedIn != 0, &records); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// end commits or aborts, even when ctx has ended.
-func (w *writer) end(ctx context.Context, commit bool, records *atomic.Int64) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
+// end commits or aborts.
+func (w *writer) end(commit bool, records *atomic.Int64) error {
+	ctx, cancel := context.WithTimeout(w.alive, flushTime)
 	defer cancel()
 	if err := w.client.EndTransaction(ctx, kgo.TransactionEndTry(commit)); err != nil {
 		return err
@@ -188,8 +189,7 @@ func (w *writer) steps(ctx context.Context, steps int, acknowledged func()) erro
 }
 
 func (w *writer) write(acknowledged func()) {
-	// Not the caller's context: a record that is cut off may be there or not.
-	w.client.Produce(context.Background(), w.topic.record(w.faker), func(_ *kgo.Record, err error) {
+	w.client.Produce(w.alive, w.topic.record(w.faker), func(_ *kgo.Record, err error) {
 		if err == nil {
 			acknowledged()
 			return
