@@ -141,6 +141,11 @@ func deletedTopicDisturbsNoOther(e *Env) {
 	e.WantValues(e.Target, m.TargetName(other), []string{"first", "second", "third"})
 	e.WantValues(e.Target, m.TargetName(gone), []string{"first", "second"})
 	e.WantValues(e.Target, m.TargetName(again), []string{"first", "second"})
+
+	// Who deletes the target topic says that the old one is not needed any more.
+	e.Delete(e.Target, m.TargetName(again))
+	m.CaughtUp(again)
+	e.WantValues(e.Target, m.TargetName(again), []string{"of another topic"})
 }
 
 func flowsShareAProcess(e *Env) {
