@@ -28,7 +28,8 @@ type lane struct {
 	failing bool       // the last one did
 }
 
-// delivery is fetched data of a partition.
+// delivery is fetched data of a partition; without a frame it only asks for a look
+// at what waits at the target end.
 type delivery struct {
 	p *partition
 	fetch.Data
@@ -54,7 +55,11 @@ func (l *lane) prepare(ctx context.Context) {
 	for ctx.Err() == nil {
 		ds := l.take()
 		for _, d := range ds {
-			d.p.prepare(d.Data, &t)
+			if d.Frame != nil {
+				d.p.prepare(d.Data, &t)
+			} else {
+				d.p.dst.Compact()
+			}
 		}
 		if len(ds) > 0 {
 			continue
@@ -65,7 +70,9 @@ func (l *lane) prepare(ctx context.Context) {
 		}
 	}
 	for _, d := range l.take() {
-		d.Frame.Release()
+		if d.Frame != nil {
+			d.Frame.Release()
+		}
 	}
 }
 

@@ -255,5 +255,8 @@ func (p targetEnd) Shed(from int64) uint64 {
 	return g
 }
 
+// Starved has the lane recompress what waits.
+func (p targetEnd) Starved() { p.lane.deliver(delivery{p: p.partition}) }
+
 // Failed counts.
 func (p targetEnd) Failed(err error) { p.failed(status.ErrorProduce, err) }

@@ -32,7 +32,6 @@ func (p *partition) prepare(d fetch.Data, t *prepared) {
 	defer d.Frame.Release()
 	if p.wants(d) {
 		p.walk(d, t)
-		p.dst.Compact()
 	}
 	p.mu.Lock()
 	p.inbox -= len(d.Set)

@@ -65,6 +65,10 @@ func (p *Partition) answer(s *sent, a answer) bool {
 	if p.failing && p.out == 0 {
 		p.settle()
 	}
+	if !p.starved && p.compactable() >= compactFrom {
+		p.starved = true
+		p.owner.Starved()
+	}
 	return true
 }
 

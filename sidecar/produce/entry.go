@@ -139,6 +139,9 @@ type Owner interface {
 	// this source offset on, so that it holds no memory while the target is out
 	// of reach. From now on only pushes of the returned generation are taken.
 	Shed(from int64) (generation uint64)
+	// Starved says that small batches wait because the link is long: Compact is
+	// worth calling, by the goroutine that owns the source partition.
+	Starved()
 	// Failed counts an answer or a connection that failed and is tried again.
 	Failed(error)
 }

@@ -116,11 +116,11 @@ func (p *Partition) Compact() {
 	p.kick()
 }
 
-func (p *Partition) beginCompact() *compaction {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.stopped || p.failing || p.out < inFlight || p.trip < longTrip {
-		return nil
+// compactable is how many waiting batches are worth recompressing into one now.
+func (p *Partition) compactable() int {
+	// One less than all in flight: an answer has just made room for the next.
+	if p.stopped || p.failing || p.compacting != nil || p.out < inFlight-1 || p.trip < longTrip {
+		return 0
 	}
 	limit := compactTo
 	if p.limit > 0 {
@@ -134,6 +134,14 @@ func (p *Partition) beginCompact() *compaction {
 		}
 		n, sum = n+1, sum+len(e.Batch)
 	}
+	return n
+}
+
+func (p *Partition) beginCompact() *compaction {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.starved = false
+	n := p.compactable()
 	if n < compactFrom {
 		return nil
 	}

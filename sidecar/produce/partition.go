@@ -33,6 +33,7 @@ type Partition struct {
 	out        int         // of sent[:next], without an answer
 	bytes      int         // of waiting, compacting and sent
 	merging    bool        // the last batch taken was made of several
+	starved    bool        // the owner knows that the link is long
 	trip       time.Duration
 
 	known    bool  // the leader has acknowledged something of this producer
@@ -180,7 +181,7 @@ func (p *Partition) drop() {
 		s.Frame.Release()
 	}
 	p.sent, p.next, p.out, p.bytes = nil, 0, 0, 0
-	p.failing, p.failure, p.failures, p.refusal, p.merging = false, nil, 0, nil, false
+	p.failing, p.failure, p.failures, p.refusal, p.merging, p.starved = false, nil, 0, nil, false, false
 	p.wait(0)
 }
 
