@@ -16,6 +16,7 @@ type answer struct {
 	message string
 	base    int64         // first target offset
 	bad     []recordError // the records that the broker does not take
+	trip    time.Duration // the length of the link, 0 when not known
 }
 
 type recordError struct {
@@ -52,10 +53,7 @@ func (p *Partition) answer(s *sent, a answer) bool {
 	switch {
 	case a.err == nil:
 		s.stored, s.base = true, a.base
-		p.known = true
-		if took := time.Since(s.at); s.tries == 1 {
-			p.trip += (took - p.trip) / 8
-		}
+		p.known, p.trip = true, a.trip
 	case !p.failing:
 		p.failing = true
 		p.failure = describe(s, a)

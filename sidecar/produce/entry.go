@@ -1,8 +1,6 @@
 package produce
 
 import (
-	"time"
-
 	"mirror/sidecar/batch"
 	"mirror/sidecar/wire"
 )
@@ -83,9 +81,8 @@ type sent struct {
 	count    int32
 	merged   bool
 	tries    int
-	at       time.Time // of the last try
-	stored   bool      // acknowledged although one before it failed
-	base     int64     // its first target offset, once stored
+	stored   bool  // acknowledged although one before it failed
+	base     int64 // its first target offset, once stored
 
 	// For the request that take hands it to: the bytes are held for as long as
 	// the request is written, even if the partition drops them meanwhile.

@@ -36,6 +36,7 @@ type link struct {
 	ready    []*Partition
 	queued   map[*Partition]bool // is in ready
 	requests int                 // without an answer
+	trips    trips
 }
 
 // item is a batch in a request.
@@ -186,8 +187,9 @@ func (l *link) send(conn *wire.Conn) {
 	l.mu.Lock()
 	l.requests++
 	l.mu.Unlock()
+	at := time.Now()
 	conn.Send(req, func(resp kmsg.Response, _ *wire.Frame, err error) {
-		l.answered(items, resp, err)
+		l.answered(items, at, resp, err)
 	})
 	for _, x := range items {
 		x.s.held.Release()
@@ -222,9 +224,14 @@ func request(items []item, version int16) *kmsg.ProduceRequest {
 var errUnanswered = errors.New("the broker's answer does not mention the partition")
 
 // answered hands the answers out, in the connection's reader.
-func (l *link) answered(items []item, resp kmsg.Response, err error) {
+func (l *link) answered(items []item, sent time.Time, resp kmsg.Response, err error) {
 	l.mu.Lock()
 	l.requests--
+	if err == nil {
+		now := time.Now()
+		l.trips.add(now.Sub(sent), now)
+	}
+	trip := l.trips.length()
 	l.mu.Unlock()
 	defer l.signal()
 	if err != nil {
@@ -240,7 +247,7 @@ func (l *link) answered(items []item, resp kmsg.Response, err error) {
 	got := make(map[*Partition]answer, len(items))
 	for i, j := range match(items, r) {
 		t := &r.Topics[j.topic].Partitions[j.partition]
-		a := answer{base: t.BaseOffset, err: kerr.ErrorForCode(t.ErrorCode)}
+		a := answer{base: t.BaseOffset, err: kerr.ErrorForCode(t.ErrorCode), trip: trip}
 		if t.ErrorMessage != nil {
 			a.message = *t.ErrorMessage
 		}

@@ -18,9 +18,9 @@ const (
 	compactRoom = 8 << 20
 	// small is a compressed batch worth recompressing with others.
 	small = 128 << 10
-	// longTrip is the answer time from which on a full window of small batches
-	// is taken for a link that starves them. On a near target the same window
-	// is full because the broker is busy, and recompressing helps nobody.
+	// longTrip is the length of a link from which on a full window of small
+	// batches is taken for a link that starves them. On a near target the same
+	// window is full because the broker is busy, and recompressing helps nobody.
 	longTrip = 20 * time.Millisecond
 	// compactFrom is how many must wait.
 	compactFrom = 4

@@ -234,7 +234,6 @@ func (p *Partition) take(node int32) *sent {
 	p.next++
 	p.out++
 	s.tries++
-	s.at = time.Now()
 	s.topic, s.held = p.id, s.Frame
 	s.held.Retain()
 	return s
