@@ -187,7 +187,9 @@ func (c *Conn) readError(err error, partial bool) error {
 		return fmt.Errorf("broker %s did not answer %s within %s: %w", c.addr, kmsg.NameForKey(first.key), c.o.Timeout+first.allowed, err)
 	case gone && !partial && first.setup && first.key == int16(kmsg.ApiVersions):
 		return fmt.Errorf("broker %s closed the connection at the first request; does the listener expect TLS (tls.enabled)?: %w", c.addr, err)
-	case gone && !partial && !first.setup && stranger:
+	case gone && !partial && first.setup:
+		return fmt.Errorf("broker %s closed the connection in the middle of it; check user and secret of this cluster's sasl table: %w", c.addr, err)
+	case gone && !partial && stranger:
 		return fmt.Errorf("broker %s closed the connection at the first request; does the listener expect authentication (sasl)?: %w", c.addr, err)
 	case gone:
 		return fmt.Errorf("broker %s closed the connection with %d requests unanswered: %w", c.addr, pending, err)
