@@ -34,7 +34,7 @@ func report() status.Report {
 			Errors: map[string]uint64{status.ErrorProduce: 3},
 			Partitions: []status.Partition{{
 				Topic: "orders", Target: "primary.orders", Partition: 1, Lane: 1, State: status.Stalled, Reason: "the target refuses a record",
-				StalledAt: 41, Position: 40, SourceEnd: 60, Lag: 19, Records: 41, Bytes: 900, Merging: true,
+				StalledAt: 41, Position: 40, Lost: 12, SourceEnd: 60, Lag: 19, Records: 41, Bytes: 900, Merging: true,
 				Batches: map[string]uint64{status.PathRaw: 7, status.PathMerged: 2},
 			}},
 		}},

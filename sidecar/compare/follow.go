@@ -39,7 +39,8 @@ type Comparison struct {
 
 // Start begins to compare the partitions that the source topics have now, from
 // their beginning, and goes on with what is written meanwhile, until Finish,
-// Stop or the end of ctx. One of the two must be called. The target topics may appear later.
+// Stop or the end of ctx; one of the two must be called. The target topics may
+// appear later.
 func Start(ctx context.Context, o Options) (*Comparison, error) {
 	var sources []string
 	for _, t := range o.Topics {

@@ -34,7 +34,7 @@ func report() status.Report {
 					Position: 99, SourceEnd: 110, Lag: 10, Merging: true, Records: 100, Bytes: 5000,
 					Batches: map[string]uint64{status.PathRaw: 7, status.PathMerged: 2}},
 				{Topic: "orders", Target: "primary.orders", Partition: 1, State: status.Stalled, Reason: "refused",
-					StalledAt: 41, Position: 40, SourceEnd: 60, Lag: 19, Records: 41, Bytes: 900},
+					StalledAt: 41, Position: 40, Lost: 12, SourceEnd: 60, Lag: 19, Records: 41, Bytes: 900},
 				{Topic: "orders", Target: "primary.orders", Partition: 2, State: status.Starting,
 					StalledAt: -1, Position: -1, SourceEnd: -1},
 			},

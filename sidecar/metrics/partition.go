@@ -16,6 +16,8 @@ var (
 		"Bytes of record batches, compressed as stored, acknowledged by the target.")
 	batches = partitionDesc("mirror_batches_total",
 		"Source batches by the path they took: raw, merged, reencoded or skipped.", "path")
+	lost = partitionDesc("mirror_lost_offsets_total",
+		"Source offsets that retention took before they were copied.")
 	merging = partitionDesc("mirror_partition_merging",
 		"1 while waiting batches are merged into larger ones, else 0.")
 	lag = partitionDesc("mirror_lag_records",
@@ -29,7 +31,7 @@ var (
 	stalledOffset = partitionDesc("mirror_partition_stalled_offset",
 		"The source offset that a stalled partition cannot get past; absent otherwise.")
 
-	partitionDescs = []*prometheus.Desc{records, bytesTotal, batches, merging, lag, position, sourceEnd, stalled, stalledOffset}
+	partitionDescs = []*prometheus.Desc{records, bytesTotal, batches, lost, merging, lag, position, sourceEnd, stalled, stalledOffset}
 )
 
 func partitionDesc(name, help string, labels ...string) *prometheus.Desc {
@@ -43,6 +45,7 @@ func collectPartition(to chan<- prometheus.Metric, flow string, p *status.Partit
 	for _, path := range status.Paths {
 		counter(to, batches, p.Batches[path], flow, p.Topic, number, path)
 	}
+	counter(to, lost, p.Lost, flow, p.Topic, number)
 	gauge(to, merging, one(p.Merging), flow, p.Topic, number)
 	if p.SourceEnd >= 0 {
 		gauge(to, lag, float64(p.Lag), flow, p.Topic, number)
