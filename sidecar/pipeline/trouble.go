@@ -1,17 +1,18 @@
 package pipeline
 
 import (
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 )
 
 // trouble is a cluster that cannot be reached, or a broker of it.
 type trouble struct {
-	mu     sync.Mutex
-	since  time.Time // zero: none
-	err    error
-	said   string
-	saidAt time.Time
+	mu    sync.Mutex
+	since time.Time // zero: none
+	err   error
+	said  map[string]time.Time // lines, without their numbers
 }
 
 const (
@@ -19,8 +20,11 @@ const (
 	// broker that restarts takes less.
 	troubleShows = 10 * time.Second
 	// troubleSays is how often the same line may be logged: one broker of three
-	// that is gone comes and goes as trouble while the others answer.
+	// that is gone comes and goes as trouble while the others answer, in several
+	// words (refused, reset, closed) and from another port each time.
 	troubleSays = 5 * time.Minute
+	// troubleLines is how many lines are remembered.
+	troubleLines = 64
 )
 
 // begin keeps err and says whether it is worth a line.
@@ -32,11 +36,24 @@ func (t *trouble) begin(err error) bool {
 		t.since = now
 	}
 	t.err = err
-	if t.said == err.Error() && now.Sub(t.saidAt) < troubleSays {
+	line := withoutNumbers(err.Error())
+	if at, ok := t.said[line]; ok && now.Sub(at) < troubleSays {
 		return false
 	}
-	t.said, t.saidAt = err.Error(), now
+	if t.said == nil || len(t.said) >= troubleLines {
+		t.said = map[string]time.Time{}
+	}
+	t.said[line] = now
 	return true
+}
+
+func withoutNumbers(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsDigit(r) {
+			return -1
+		}
+		return r
+	}, s)
 }
 
 // end says that the cluster answers.
