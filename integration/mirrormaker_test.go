@@ -46,12 +46,7 @@ func (k *kafka) handOver(e *contract.Env) {
 			if !e.Exists(e.Target, "a."+topic) {
 				return "no topic yet"
 			}
-			for p, end := range e.Ends(e.Target, "a."+topic) {
-				if end < records {
-					return fmt.Sprintf("partition %d has %d", p, end)
-				}
-			}
-			return ""
+			return e.MissingRecords(e.Target, "a."+topic, records)
 		})
 	}
 	put("of MirrorMaker")

@@ -27,6 +27,17 @@ func (e *Env) missingTopics(c *Cluster, topics ...string) string {
 	return ""
 }
 
+// MissingRecords says which partitions of a topic end before records.
+func (e *Env) MissingRecords(c *Cluster, topic string, records int64) string {
+	e.Helper()
+	for p, end := range e.Ends(c, topic) {
+		if end < records {
+			return fmt.Sprintf("partition %d ends at %d", p, end)
+		}
+	}
+	return ""
+}
+
 func topicsAreFoundAsMirrorMakerDoes(e *Env) {
 	mirrored := []string{e.Topic("plain"), e.Topic("foo.internal"), e.Topic("bar-internal")}
 	// Internal by their names, and excluded by MirrorMaker's own list or ours.
@@ -144,7 +155,12 @@ func deletedTopicDisturbsNoOther(e *Env) {
 
 	// Who deletes the target topic says that the old one is not needed any more.
 	e.Delete(e.Target, m.TargetName(again))
-	m.CaughtUp(again)
+	m.Wait("the new topic's record", func() string {
+		if !e.Exists(e.Target, m.TargetName(again)) {
+			return "no topic"
+		}
+		return e.MissingRecords(e.Target, m.TargetName(again), 1)
+	})
 	e.WantValues(e.Target, m.TargetName(again), []string{"of another topic"})
 }
 
