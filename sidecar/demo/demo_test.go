@@ -95,6 +95,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 		"nothing copied": {func(rs []*kgo.Record) []*kgo.Record { return nil }, "The mirror was given 500ms to catch up."},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			out, err := run(t.Context(), c.spoil, func(o *Options) { o.For, o.CatchUp = 500*time.Millisecond, 500*time.Millisecond })
 			if !errors.Is(err, ErrDifferent) {
 				t.Errorf("error %v", err)
