@@ -21,7 +21,8 @@ type versionRange struct {
 	min, max int16
 }
 
-// ask sends a request of the connection's own and waits for the answer, or until the connection ends. wmu is held.
+// ask sends a request of the connection's own and waits for the answer, or until the connection
+// ends. The caller has the turn.
 func (c *Conn) ask(req kmsg.Request, decoded bool) (kmsg.Response, *Frame, error) {
 	r := newReply()
 	k := &call{key: req.Key(), setup: true, done: r.done}
@@ -35,7 +36,7 @@ func (c *Conn) ask(req kmsg.Request, decoded bool) (kmsg.Response, *Frame, error
 	return nil, nil, c.Err()
 }
 
-// negotiate learns the versions that the broker speaks. wmu is held.
+// negotiate learns the versions that the broker speaks. The caller has the turn.
 func (c *Conn) negotiate() error {
 	req := kmsg.NewPtrApiVersionsRequest()
 	req.ClientSoftwareName = "mirror"
@@ -71,9 +72,9 @@ func (c *Conn) negotiate() error {
 	return nil
 }
 
-// readVersions decodes the answer to an ApiVersions request of this version. again is the version to ask with once more, -1 if
-// the answer is good. A broker that does not know the version answers in version 0, with the one it knows (KIP-511) or, before Kafka 2.4,
-// without.
+// readVersions decodes the answer to an ApiVersions request of this version. again is the version
+// to ask with once more, -1 if the answer is good. A broker that does not know the version answers
+// in version 0, with the one it knows (KIP-511) or, before Kafka 2.4, without.
 func readVersions(resp *kmsg.ApiVersionsResponse, version int16, frame []byte) (again int16, err error) {
 	if len(frame) < 6 {
 		return -1, fmt.Errorf("answer of %d bytes", len(frame))
@@ -105,12 +106,14 @@ func readVersions(resp *kmsg.ApiVersionsResponse, version int16, frame []byte) (
 	return -1, nil
 }
 
-// renewTimeout is how many times Options.Timeout a renewal may take: requests in flight come before it, each with its own
-// time. It ends the wait also when the reader stands still in a done that waits for Send, against the rules.
+// renewTimeout is how many times Options.Timeout a renewal may take: requests in flight come before
+// it, each with its own time. It ends the wait also when the reader stands still in a done that
+// waits for Send, against the rules.
 const renewTimeout = 4
 
-// renew authenticates again on the living connection (KIP-368). wmu is held, so the requests of others wait; those that are
-// in flight are answered before. Brokers allow it once a second.
+// renew authenticates again on the living connection (KIP-368). The caller has the turn, so the
+// requests of others wait; those that are in flight are answered before. Brokers allow it once a
+// second.
 func (c *Conn) renew() error {
 	late := time.AfterFunc(renewTimeout*c.o.Timeout, func() {
 		c.fail(fmt.Errorf("the session at broker %s could not be renewed in time: %w", c.addr, context.DeadlineExceeded))
@@ -123,7 +126,7 @@ func (c *Conn) renew() error {
 	return nil
 }
 
-// authenticate runs the SASL exchange, if there is one. wmu is held.
+// authenticate runs the SASL exchange, if there is one. The caller has the turn.
 func (c *Conn) authenticate() error {
 	if c.o.SASL == nil {
 		return nil
@@ -144,7 +147,8 @@ func (c *Conn) authenticate() error {
 	return nil
 }
 
-// exchange names the mechanism and passes its messages until both sides are content (KIP-43, KIP-152).
+// exchange names the mechanism and passes its messages until both sides are content (KIP-43,
+// KIP-152).
 func (c *Conn) exchange(mechanism sasl.Mechanism) error {
 	began := time.Now()
 	if err := c.handshake(mechanism.Name()); err != nil {
@@ -168,11 +172,10 @@ func (c *Conn) exchange(mechanism sasl.Mechanism) error {
 		challenge := append([]byte(nil), r.SASLAuthBytes...)
 		frame.Release()
 		if err := kerr.ErrorForCode(r.ErrorCode); err != nil {
-			text := ""
 			if r.ErrorMessage != nil {
-				text = *r.ErrorMessage
+				return fmt.Errorf("refused with %q: %w", *r.ErrorMessage, err)
 			}
-			return fmt.Errorf("refused (%s); check user, secret and mechanism of this cluster's sasl table: %w", text, err)
+			return fmt.Errorf("refused: %w", err)
 		}
 		lifetime = time.Duration(min(r.SessionLifetimeMillis, longestSession.Milliseconds())) * time.Millisecond
 		message = nil
@@ -202,9 +205,9 @@ func (c *Conn) handshake(mechanism string) error {
 	r := resp.(*kmsg.SASLHandshakeResponse)
 	switch err := kerr.ErrorForCode(r.ErrorCode); {
 	case errors.Is(err, kerr.UnsupportedSaslMechanism):
-		return fmt.Errorf("the listener offers %s; set sasl.mechanism to one of them: %w", strings.Join(r.SupportedMechanisms, ", "), err)
+		return fmt.Errorf("the listener only offers %s: %w", strings.Join(r.SupportedMechanisms, ", "), err)
 	case errors.Is(err, kerr.IllegalSaslState):
-		return fmt.Errorf("the listener does not expect authentication; use the SASL listener or remove the sasl table: %w", err)
+		return fmt.Errorf("the listener does not expect authentication: %w", err)
 	default:
 		return err
 	}
@@ -213,8 +216,9 @@ func (c *Conn) handshake(mechanism string) error {
 // longestSession bounds what a broker may say, so that no arithmetic overflows.
 const longestSession = 365 * 24 * time.Hour
 
-// renewal returns when to authenticate again in a session that began then: after 80 to 90 % of its lifetime, so that many connections
-// do not do it at once, yet not within a second, which brokers refuse. A lifetime of 0 has no end.
+// renewal returns when to authenticate again in a session that began then: after 80 to 90 % of its
+// lifetime, so that many connections do not do it at once, yet not within a second, which brokers
+// refuse. A lifetime of 0 has no end.
 func renewal(began time.Time, lifetime time.Duration) time.Time {
 	if lifetime <= 0 {
 		return time.Time{}

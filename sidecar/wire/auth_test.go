@@ -13,7 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl"
 )
 
-// oldVersions is how a broker answers an ApiVersions request that is too new for it, always in version 0.
+// oldVersions is how a broker answers an ApiVersions request that is too new for it, always in
+// version 0.
 func oldVersions(s *side, r request, keys []kmsg.ApiVersionsResponseApiKey) {
 	resp := kmsg.NewPtrApiVersionsResponse()
 	resp.ErrorCode, resp.ApiKeys = kerr.UnsupportedVersion.Code, keys
@@ -92,7 +93,7 @@ func TestDialFails(t *testing.T) {
 		want   []string
 		is     error
 	}{
-		{"closed at once", Options{}, func(s *side) { s.next() }, []string{"broker:9092", "does the listener expect TLS (tls.enabled)?"}, nil},
+		{"closed at once", Options{}, func(s *side) { s.next() }, []string{"broker:9092", "does the listener expect TLS?"}, nil},
 		{"unsupported for good", Options{}, func(s *side) {
 			oldVersions(s, s.next(), nil)
 			oldVersions(s, s.next(), nil)
@@ -111,7 +112,7 @@ func TestDialFails(t *testing.T) {
 		{"wrong mechanism", withPlain(), refuse(func(resp kmsg.Response) {
 			r := resp.(*kmsg.SASLHandshakeResponse)
 			r.ErrorCode, r.SupportedMechanisms = kerr.UnsupportedSaslMechanism.Code, []string{"GSSAPI", "SCRAM-SHA-512"}
-		}), []string{"broker:9092 by PLAIN", "offers GSSAPI, SCRAM-SHA-512", "sasl.mechanism"}, kerr.UnsupportedSaslMechanism},
+		}), []string{"broker:9092 by PLAIN", "only offers GSSAPI, SCRAM-SHA-512"}, kerr.UnsupportedSaslMechanism},
 		{"no SASL listener", withPlain(), refuse(func(resp kmsg.Response) {
 			resp.(*kmsg.SASLHandshakeResponse).ErrorCode = kerr.IllegalSaslState.Code
 		}), []string{"does not expect authentication"}, kerr.IllegalSaslState},
@@ -127,7 +128,7 @@ func TestDialFails(t *testing.T) {
 				r := resp.(*kmsg.SASLAuthenticateResponse)
 				r.ErrorCode, r.ErrorMessage = kerr.SaslAuthenticationFailed.Code, kmsg.StringPtr("Invalid username or password")
 			})
-		}, []string{"broker:9092 by PLAIN", "Invalid username or password", "check user, secret and mechanism"}, kerr.SaslAuthenticationFailed},
+		}, []string{"broker:9092 by PLAIN", "Invalid username or password"}, kerr.SaslAuthenticationFailed},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -162,8 +163,9 @@ func TestDialLeavesWithItsContext(t *testing.T) {
 	})
 }
 
-// TestSessionIsRenewedUnderLoad holds a connection under load through many sessions: the broker ends the test when a request comes
-// after a session's end, or within a second of the last renewal, and when answers go astray the connection fails.
+// TestSessionIsRenewedUnderLoad holds a connection under load through many sessions: the broker
+// ends the test when a request comes after a session's end, or within a second of the last renewal,
+// and when answers go astray the connection fails.
 func TestSessionIsRenewedUnderLoad(t *testing.T) {
 	const lifetime, load = 10 * time.Second, 2 * time.Minute
 	synctest.Test(t, func(t *testing.T) {

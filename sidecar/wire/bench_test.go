@@ -19,7 +19,7 @@ func BenchmarkAnswers(b *testing.B) {
 	answer := encodeAnswer(0, resp)
 	r, w := net.Pipe()
 	defer r.Close()
-	c := &Conn{o: Options{Frames: NewPool(8 << 20), MaxResponse: 2 * size, Timeout: 1 << 40}, nc: r, done: make(chan struct{})}
+	c := &Conn{o: Options{Frames: NewPool(8 << 20), MaxResponse: 2 * size, Timeout: 1 << 40}, nc: r, turn: make(chan struct{}, 1), done: make(chan struct{})}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	got := make(chan error)
 	go c.read()

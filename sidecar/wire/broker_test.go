@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// side is the broker's side of a connection: what a test plays the broker with. Its methods fail the test when the
-// connection does not let them.
+// side is the broker's side of a connection: what a test plays the broker with. Its methods fail
+// the test when the connection does not let them.
 type side struct {
 	t  *testing.T
 	nc net.Conn
@@ -133,8 +133,8 @@ func (s *side) loginAfter(handshake request, lifetime time.Duration) {
 	})
 }
 
-// play returns options whose connections are answered by script, which runs until it returns; then the broker closes the
-// connection.
+// play returns options whose connections are answered by script, which runs until it returns; then
+// the broker closes the connection.
 func play(t *testing.T, o Options, script func(s *side)) Options {
 	o.Dial = func(context.Context, string) (net.Conn, error) {
 		client, server := net.Pipe()

@@ -10,7 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestProduceIsEncodedAsByKmsg holds the encoding that leaves record sets in their place to that of kmsg.
+// TestProduceIsEncodedAsByKmsg holds the encoding that leaves record sets in their place to that of
+// kmsg.
 func TestProduceIsEncodedAsByKmsg(t *testing.T) {
 	format := kmsg.NewRequestFormatter(kmsg.FormatterClientID("client"))
 	e := encoder{format: format}
@@ -107,7 +108,8 @@ func TestSkipTags(t *testing.T) {
 	}
 }
 
-// FuzzDecode feeds answers to the decoder: it must come back, with an error or with slices of the frame.
+// FuzzDecode feeds answers to the decoder: it must come back, with an error or with slices of the
+// frame.
 func FuzzDecode(f *testing.F) {
 	seed := func(resp kmsg.Response) {
 		f.Add(resp.Key(), resp.GetVersion(), encodeAnswer(1, resp)[4:])

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,7 +76,8 @@ func TestTimeLimits(t *testing.T) {
 	}{
 		{"silence", func(s *side) { s.next() }, 1, limit + wait},
 		{"in time", func(s *side) { r := s.next(); time.Sleep(limit + wait - 1); s.answer(r, nil) }, 1, 0},
-		// One request is worked on at a time: the second one's time starts with the first one's answer.
+		// One request is worked on at a time: the second one's time starts with the first one's
+		// answer.
 		{"one after the other", func(s *side) {
 			a, b := s.next(), s.next()
 			time.Sleep(limit)
@@ -240,14 +243,14 @@ func TestEnds(t *testing.T) {
 		wantErr error
 	}
 	tests := []test{
-		{"idle close", func(s *side) {}, 0, "broker broker:9092: idle connection closed by the broker", ErrIdle},
+		{"idle close", func(s *side) {}, 0, "idle connection closed by the broker", ErrIdle},
 		{"close with requests pending", func(s *side) { r := s.next(); s.next(); s.answer(r, nil); s.next() }, 3, "closed the connection with 2 requests unanswered", io.EOF},
-		{"close at the first request", func(s *side) { s.next() }, 1, "does the listener expect authentication (sasl)?", io.EOF},
+		{"close at the first request", func(s *side) { s.next() }, 1, "does the listener expect authentication?", io.EOF},
 		{"close within an answer", func(s *side) { s.write(encodeAnswer(s.next().corr, fetchRequest(0).ResponseKind())[:9]) }, 1, "closed the connection with 1 requests unanswered", io.ErrUnexpectedEOF},
 		{"negative size", func(s *side) { s.next(); s.write([]byte{0xff, 0, 0, 0}) }, 1, "announces an answer of -16777216 bytes", nil},
 		{"size above the limit", func(s *side) { s.next(); s.write([]byte{0, 0x10, 0, 1}) }, 1, "announces an answer of 1048577 bytes, allowed are 4 to 1048576", nil},
 		{"size below the header", func(s *side) { s.next(); s.write([]byte{0, 0, 0, 3}) }, 1, "announces an answer of 3 bytes", nil},
-		{"tls", func(s *side) { s.next(); s.write([]byte{0x15, 3, 3, 0, 2, 2, 80}) }, 1, "answers in TLS: set tls.enabled", nil},
+		{"tls", func(s *side) { s.next(); s.write([]byte{0x15, 3, 3, 0, 2, 2, 80}) }, 1, "answers in TLS", nil},
 		{"http", func(s *side) { s.next(); s.write([]byte("HTTP/1.1 400 Bad Request\r\n")) }, 1, "is an HTTP server", nil},
 		{"wrong correlation id", func(s *side) { s.next(); s.write([]byte{0, 0, 0, 4, 0, 0, 0, 77}) }, 1, "answered request 77 while request 2 was due", nil},
 		{"truncated answer", func(s *side) {
@@ -326,4 +329,56 @@ func TestSendRefuses(t *testing.T) {
 	if err := c.Err(); err != nil {
 		t.Errorf("the connection ended: %v", err)
 	}
+}
+
+// heldConn is a connection whose write, once it is told to, outlasts even Close.
+type heldConn struct {
+	net.Conn
+	hold atomic.Pointer[chan struct{}]
+}
+
+func (c *heldConn) Write(b []byte) (int, error) {
+	if hold := c.hold.Load(); hold != nil {
+		<-*hold
+	}
+	return c.Conn.Write(b)
+}
+
+// TestDoneWaitsForTheWrite makes sure that nobody is told to give back the bytes that are still
+// being written.
+func TestDoneWaitsForTheWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := play(t, Options{}, func(s *side) {
+			s.versions()
+			s.tryNext()
+		})
+		var held *heldConn
+		pipe := o.Dial
+		o.Dial = func(ctx context.Context, addr string) (net.Conn, error) {
+			nc, err := pipe(ctx, addr)
+			held = &heldConn{Conn: nc}
+			return held, err
+		}
+		c, err := Dial(t.Context(), "broker:9092", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hold := make(chan struct{})
+		held.hold.Store(&hold)
+		errs := make(chan error, 1)
+		go c.Send(produceOf(testBatch(4096)), func(_ kmsg.Response, _ *Frame, err error) { errs <- err })
+		synctest.Wait()
+		go c.Close()
+		synctest.Wait()
+		select {
+		case err := <-errs:
+			t.Errorf("done was called while the request was being written: %v", err)
+		default:
+		}
+		close(hold)
+		if err := <-errs; !errors.Is(err, ErrClosed) {
+			t.Errorf("got %v, want %v", err, ErrClosed)
+		}
+		<-c.Done()
+	})
 }

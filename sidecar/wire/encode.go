@@ -8,8 +8,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// encoder turns requests into bytes. The record sets of a produce request are not copied: they stay where they are, cut into the
-// encoding of all the rest.
+// encoder turns requests into bytes. The record sets of a produce request are not copied: they stay
+// where they are, cut into the encoding of all the rest.
 type encoder struct {
 	format *kmsg.RequestFormatter
 	buf    []byte // of the last request, kept for the next one
@@ -59,14 +59,15 @@ func (e *encoder) writeTo(w *bufio.Writer) error {
 	return w.Flush()
 }
 
-// cutProduce is a produce request of version 3 or later that notes where its record sets go instead of copying them.
+// cutProduce is a produce request of version 3 or later that notes where its record sets go instead
+// of copying them.
 type cutProduce struct {
 	*kmsg.ProduceRequest
 	e *encoder
 }
 
-// AppendTo encodes the body as kmsg does, without tagged fields: nobody sets any. The schema is ProduceRequest.json of Apache
-// Kafka.
+// AppendTo encodes the body as kmsg does, without tagged fields: nobody sets any. The schema is
+// ProduceRequest.json of Apache Kafka.
 func (r *cutProduce) AppendTo(dst []byte) []byte {
 	flexible := r.IsFlexible()
 	dst = appendNullableString(dst, r.TransactionID, flexible)
@@ -104,7 +105,8 @@ func (r *cutProduce) appendRecords(dst, records []byte, flexible bool) []byte {
 	return dst
 }
 
-// appendLength encodes the length of an array or of bytes, -1 for null (KIP-482 for the flexible form).
+// appendLength encodes the length of an array or of bytes, -1 for null (KIP-482 for the flexible
+// form).
 func appendLength(dst []byte, n int, flexible bool) []byte {
 	if flexible {
 		return binary.AppendUvarint(dst, uint64(n+1))
@@ -135,8 +137,8 @@ func appendNoTags(dst []byte, flexible bool) []byte {
 	return dst
 }
 
-// steady writes to the connection in parts that each have Options.Timeout, so that a slow link is no error and a dead one
-// is.
+// steady writes to the connection in parts that each have Options.Timeout, so that a slow link is
+// no error and a dead one is.
 type steady struct {
 	c *Conn
 }

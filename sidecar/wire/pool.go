@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 )
 
-// Pool hands out frames and keeps the byte budget of a flow: the bytes of the frames that are held plus the bytes that
-// are reserved for frames to come. Buffers that come back are kept for the next frame, up to half of the budget.
-// A Pool is safe for concurrent use.
+// Pool hands out frames and keeps the byte budget of a flow: the bytes of the frames that are held
+// plus the bytes that are reserved for frames to come. Buffers that come back are kept for the next
+// frame, up to half of the budget. A Pool is safe for concurrent use.
 type Pool struct {
 	limit int64
 
@@ -36,7 +36,8 @@ type waiter struct {
 	granted chan struct{}
 }
 
-// NewPool returns a pool with a budget of limit bytes. The budget is kept by Reserve; Get never refuses.
+// NewPool returns a pool with a budget of limit bytes. The budget is kept by Reserve; Get never
+// refuses.
 func NewPool(limit int64) *Pool {
 	return &Pool{limit: limit}
 }
@@ -44,16 +45,17 @@ func NewPool(limit int64) *Pool {
 // Limit returns the budget in bytes.
 func (p *Pool) Limit() int64 { return p.limit }
 
-// InUse returns the bytes of the frames that are handed out and not given back. Reservations do not count.
+// InUse returns the bytes of the frames that are handed out and not given back. Reservations do not
+// count.
 func (p *Pool) InUse() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.inUse
 }
 
-// Reserve waits, behind those that asked before, until n more bytes fit into the budget, and counts them as reserved
-// until Unreserve. A request that is larger than the budget passes when nothing is in use or reserved. The error is that of
-// ctx; then nothing is reserved.
+// Reserve waits, behind those that asked before, until n more bytes fit into the budget, and counts
+// them as reserved until Unreserve. A request that is larger than the budget passes when nothing is
+// in use or reserved. The error is that of ctx; then nothing is reserved.
 func (p *Pool) Reserve(ctx context.Context, n int) error {
 	if n < 0 {
 		panic(fmt.Sprintf("wire: reserve %d bytes", n))
@@ -87,7 +89,8 @@ func (p *Pool) Reserve(ctx context.Context, n int) error {
 	return ctx.Err()
 }
 
-// Unreserve gives back n reserved bytes, usually once the frame that they were for has been handed out.
+// Unreserve gives back n reserved bytes, usually once the frame that they were for has been handed
+// out.
 func (p *Pool) Unreserve(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,8 +116,8 @@ func (p *Pool) grant() {
 	}
 }
 
-// Get returns a frame of n bytes with one holder, the caller. The contents are arbitrary: whatever was there before. It never
-// waits and may overdraw the budget.
+// Get returns a frame of n bytes with one holder, the caller. The contents are arbitrary: whatever
+// was there before. It never waits and may overdraw the budget.
 func (p *Pool) Get(n int) *Frame {
 	index, size := sizeClass(n)
 	p.mu.Lock()
@@ -162,8 +165,8 @@ func (p *Pool) put(buf []byte) {
 	p.grant()
 }
 
-// keep files buf for later use if the bound on idle memory allows, at the cost of the classes longest out of use. p.mu is
-// held.
+// keep files buf for later use if the bound on idle memory allows, at the cost of the classes
+// longest out of use. p.mu is held.
 func (p *Pool) keep(buf []byte) {
 	size, bound := int64(cap(buf)), p.limit/2
 	if size > bound {
@@ -188,7 +191,8 @@ func (p *Pool) keep(buf []byte) {
 	p.idle += size
 }
 
-// stalest returns the class with idle buffers that nobody asked for the longest. p.mu is held, something is idle.
+// stalest returns the class with idle buffers that nobody asked for the longest. p.mu is held,
+// something is idle.
 func (p *Pool) stalest() int {
 	victim := -1
 	for i := range p.classes {
@@ -202,8 +206,9 @@ func (p *Pool) stalest() int {
 // smallest is the size of the smallest buffer.
 const smallest = 4 << 10
 
-// sizeClass returns the class of a buffer that holds n bytes and the size of that class. Four classes double the size, so that
-// at most a fifth of a buffer of more than the smallest size is left over.
+// sizeClass returns the class of a buffer that holds n bytes and the size of that class. Four
+// classes double the size, so that at most a fifth of a buffer of more than the smallest size is
+// left over.
 func sizeClass(n int) (index, size int) {
 	if n <= smallest {
 		return 0, smallest
@@ -216,8 +221,9 @@ func sizeClass(n int) (index, size int) {
 	return (exponent-bits.Len(smallest-1))*octave + quarter, base + quarter*step
 }
 
-// Frame is a counted buffer. Whoever holds it may read Bytes and everything that points into them; the buffer is used for
-// something else once the last holder has released it. Holders may be in different goroutines.
+// Frame is a counted buffer. Whoever holds it may read Bytes and everything that points into them;
+// the buffer is used for something else once the last holder has released it. Holders may be in
+// different goroutines.
 type Frame struct {
 	pool    *Pool // nil: plain memory
 	buf     []byte

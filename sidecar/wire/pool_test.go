@@ -148,7 +148,8 @@ func TestBuffersAreUsedAgain(t *testing.T) {
 	}
 }
 
-// TestIdleMemoryFollowsTheLoad changes the size of the frames: those of the new size must not be crowded out by the old.
+// TestIdleMemoryFollowsTheLoad changes the size of the frames: those of the new size must not be
+// crowded out by the old.
 func TestIdleMemoryFollowsTheLoad(t *testing.T) {
 	for _, sizes := range [][2]int{{1 << 20, 64 << 10}, {64 << 10, 1 << 20}} {
 		p := NewPool(8 << 20)

@@ -17,11 +17,12 @@ import (
 func (c *Conn) read() {
 	defer close(c.done)
 	c.fail(c.readAnswers())
-	// What is being written may point into frames that the calls will give back: wait until it has ended.
+	// What is being written may point into frames that the calls will give back: wait until it has
+	// ended.
 	c.nc.Close()
-	c.wmu.Lock()
+	c.turn <- struct{}{}
 	c.enc, c.w = encoder{}, nil
-	c.wmu.Unlock()
+	<-c.turn
 	for {
 		c.qmu.Lock()
 		if len(c.pending) == 0 {
@@ -117,7 +118,8 @@ func (c *Conn) expect() {
 	c.nc.SetReadDeadline(deadline) // fails only when closed, which the read notices
 }
 
-// patient reads from the connection and lets an answer that has begun take as long as it keeps coming.
+// patient reads from the connection and lets an answer that has begun take as long as it keeps
+// coming.
 type patient struct {
 	c *Conn
 }
@@ -182,15 +184,15 @@ func (c *Conn) readError(err error, partial bool) error {
 	case reason != nil: // closed from this side
 		return reason
 	case gone && !partial && first == nil:
-		return fmt.Errorf("broker %s: %w", c.addr, ErrIdle)
+		return ErrIdle
 	case errors.Is(err, os.ErrDeadlineExceeded) && first != nil:
 		return fmt.Errorf("broker %s did not answer %s within %s: %w", c.addr, kmsg.NameForKey(first.key), c.o.Timeout+first.allowed, err)
 	case gone && !partial && first.setup && first.key == int16(kmsg.ApiVersions):
-		return fmt.Errorf("broker %s closed the connection at the first request; does the listener expect TLS (tls.enabled)?: %w", c.addr, err)
+		return fmt.Errorf("broker %s closed the connection at the first request; does the listener expect TLS?: %w", c.addr, err)
 	case gone && !partial && first.setup:
-		return fmt.Errorf("broker %s closed the connection in the middle of it; check user and secret of this cluster's sasl table: %w", c.addr, err)
+		return fmt.Errorf("broker %s closed the connection in the middle of the authentication, which may mean a wrong user or secret: %w", c.addr, err)
 	case gone && !partial && stranger:
-		return fmt.Errorf("broker %s closed the connection at the first request; does the listener expect authentication (sasl)?: %w", c.addr, err)
+		return fmt.Errorf("broker %s closed the connection at the first request; does the listener expect authentication?: %w", c.addr, err)
 	case gone:
 		return fmt.Errorf("broker %s closed the connection with %d requests unanswered: %w", c.addr, pending, err)
 	}
@@ -202,9 +204,9 @@ func (c *Conn) sizeError(size [4]byte) error {
 	n := int32(binary.BigEndian.Uint32(size[:]))
 	switch {
 	case (size[0] == 0x15 || size[0] == 0x16) && size[1] == 3: // a TLS alert or handshake record
-		return fmt.Errorf("broker %s answers in TLS: set tls.enabled for this listener", c.addr)
+		return fmt.Errorf("broker %s answers in TLS, which this connection does not use", c.addr)
 	case string(size[:]) == "HTTP":
-		return fmt.Errorf("%s is an HTTP server, not a Kafka broker: check bootstrap", c.addr)
+		return fmt.Errorf("%s is an HTTP server, not a Kafka broker", c.addr)
 	}
 	return fmt.Errorf("broker %s announces an answer of %d bytes, allowed are 4 to %d", c.addr, n, c.o.MaxResponse)
 }

@@ -187,7 +187,8 @@ func TestBrokerRefuses(t *testing.T) {
 	}
 }
 
-// TestSessionOfABroker lets a broker end sessions after two seconds and sends requests, five at a time, through two of them.
+// TestSessionOfABroker lets a broker end sessions after two seconds and sends requests, five at a
+// time, through two of them.
 func TestSessionOfABroker(t *testing.T) {
 	addr := fake(t, kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-512", "user", "secret"),
 		kfake.BrokerConfigs(map[string]string{"connections.max.reauth.ms": "2000"}))

@@ -13,7 +13,8 @@ type answer struct {
 	err   error
 }
 
-// reply is where one answer passes from the reader to a waiting goroutine, or is dropped when that waits no longer.
+// reply is where one answer passes from the reader to a waiting goroutine, or is dropped when that
+// waits no longer.
 type reply struct {
 	ch      chan answer
 	settled atomic.Bool // the answer is in ch, or nobody wants it

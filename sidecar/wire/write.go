@@ -8,8 +8,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// clear waits until the next request may be written: not while the broker throttles, and not on a session that is
-// about to end. wmu is held.
+// clear waits until the next request may be written: not while the broker throttles, and not on a
+// session that is about to end. The caller has the turn.
 func (c *Conn) clear() error {
 	for {
 		c.qmu.Lock()
@@ -48,7 +48,8 @@ func (c *Conn) speaks(req kmsg.Request) error {
 	return nil
 }
 
-// write queues k for its answer, encodes req and sends it. wmu is held. Errors reach k by way of the reader.
+// write queues k for its answer, encodes req and sends it. The caller has the turn. Errors reach k
+// by way of the reader.
 func (c *Conn) write(req kmsg.Request, k *call) {
 	c.corr++
 	k.corr = c.corr
@@ -61,7 +62,8 @@ func (c *Conn) write(req kmsg.Request, k *call) {
 	}
 }
 
-// enqueue appends k to the pending calls and says whether its request is to be written; if not, the reader fails k.
+// enqueue appends k to the pending calls and says whether its request is to be written; if not, the
+// reader fails k.
 func (c *Conn) enqueue(k *call) bool {
 	c.qmu.Lock()
 	defer c.qmu.Unlock()
