@@ -81,7 +81,7 @@ type Fetcher struct {
 	router *cluster.Router[*Partition]
 
 	mu    sync.Mutex
-	ctx   context.Context // of Run, nil before and after it
+	ctx   context.Context // of Run, nil before it
 	links map[int32]*link
 	wg    sync.WaitGroup // of links
 }
@@ -101,23 +101,18 @@ func (f *Fetcher) Partition(topic string, number int32, owner Owner) *Partition 
 
 // Run fetches until ctx ends, and returns when all connections are closed.
 func (f *Fetcher) Run(ctx context.Context) {
-	f.running(ctx)
-	f.router.Run(ctx)
-	f.running(nil)
-	f.wg.Wait()
-}
-
-func (f *Fetcher) running(ctx context.Context) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.ctx = ctx
+	f.mu.Unlock()
+	f.router.Run(ctx)
+	f.wg.Wait()
 }
 
 // arrive makes p a member of the link to the node.
 func (f *Fetcher) arrive(node int32, p *Partition) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.ctx == nil {
+	if f.ctx == nil || f.ctx.Err() != nil {
 		return
 	}
 	l := f.links[node]

@@ -9,6 +9,7 @@ package produce
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"mirror/sidecar/cluster"
 	"mirror/sidecar/wire"
@@ -32,8 +33,10 @@ type Options struct {
 
 // Producer sends the batches of its partitions to the target's brokers.
 type Producer struct {
-	o      Options
-	router *cluster.Router[*Partition]
+	o        Options
+	router   *cluster.Router[*Partition]
+	aside    *wire.Pool // of batches that wait for a target out of reach
+	sessions atomic.Int64
 
 	mu    sync.Mutex
 	ctx   context.Context // of Run, nil before and after it
@@ -43,7 +46,7 @@ type Producer struct {
 
 // New makes a producer. It sends nothing until Run.
 func New(o Options) *Producer {
-	p := &Producer{o: o, links: map[int32]*link{}}
+	p := &Producer{o: o, aside: wire.NewPool(0), links: map[int32]*link{}}
 	p.router = cluster.NewRouter(o.Leaders,
 		func(q *Partition) (string, int32) { return q.topic, q.number }, p.arrive, o.Failed)
 	return p
@@ -51,7 +54,7 @@ func New(o Options) *Producer {
 
 // Partition makes the target partition. It takes nothing until its Reset.
 func (p *Producer) Partition(topic string, number int32, owner Owner) *Partition {
-	return &Partition{producer: p, owner: owner, topic: topic, number: number, node: -1, stopped: true}
+	return &Partition{producer: p, owner: owner, topic: topic, number: number, stopped: true}
 }
 
 // Run sends until ctx ends, and returns when all connections are closed.
@@ -60,6 +63,12 @@ func (p *Producer) Run(ctx context.Context) {
 	p.router.Run(ctx)
 	p.running(nil)
 	p.wg.Wait()
+}
+
+func (p *Producer) runs() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ctx != nil
 }
 
 func (p *Producer) running(ctx context.Context) {
@@ -85,5 +94,14 @@ func (p *Producer) arrive(node int32, q *Partition) {
 	l.add(q)
 }
 
-// kick has the leader's link look at the partition.
-func (p *Partition) kick() { p.producer.router.Route(p) }
+// SetAside is the bytes that are held outside of the budget, for partitions whose
+// leaders are out of reach: no more than was on its way to them.
+func (p *Producer) SetAside() int64 { return p.aside.InUse() }
+
+// kick has the leader's link look at the partition, once it has a leader.
+func (p *Partition) kick() {
+	if !p.led() && p.producer.runs() {
+		p.leaderless()
+	}
+	p.producer.router.Route(p)
+}
