@@ -68,7 +68,7 @@ func (p *partition) walk(d fetch.Data, t *prepared) {
 		}
 		set = rest
 		covered := aborted.Covers(b)
-		last := b.LastOffset()
+		last, leader := b.LastOffset(), b.LeaderEpoch() // once it is passed on its header is the target end's
 		if last < want {
 			continue // the response begins with the whole batch that holds the offset asked for
 		}
@@ -76,7 +76,7 @@ func (p *partition) walk(d fetch.Data, t *prepared) {
 			p.unreadable(d.Generation, want, err)
 			return
 		}
-		want, epoch = last+1, b.LeaderEpoch()
+		want, epoch = last+1, leader
 	}
 }
 
