@@ -17,8 +17,8 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Explain adds to an error from talking to the cluster which cluster it was and, where it is known, what to do about it. An
-// error that was explained before is returned as it is, and so is nil.
+// Explain adds to an error from talking to the cluster which cluster it was and, where it is known,
+// what to do about it. An error that was explained before is returned as it is, and so is nil.
 func (c *Cluster) Explain(err error) error {
 	var done *explained
 	if err == nil || errors.As(err, &done) {

@@ -11,8 +11,8 @@ import (
 	"mirror/sidecar/config"
 )
 
-// kerberosClient returns a client for one session, from krb5.conf and keytab as they are now. It has not talked to the KDC
-// yet; whoever logs in with it destroys it.
+// kerberosClient returns a client for one session, from krb5.conf and keytab as they are now. It
+// has not talked to the KDC yet; whoever logs in with it destroys it.
 func kerberosClient(cfg config.Kerberos) (*krb5client.Client, error) {
 	conf, err := krb5config.Load(cfg.ConfigFile)
 	if err != nil {

@@ -13,8 +13,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Leaders knows who leads the partitions of the topics that it follows, and where the brokers are. It learns from the
-// cluster's metadata when told to refresh, and from hints in answers of brokers. Reads take no lock.
+// Leaders knows who leads the partitions of the topics that it follows, and where the brokers are.
+// It learns from the cluster's metadata when told to refresh, and from hints in answers of brokers.
+// Reads take no lock.
 type Leaders struct {
 	cluster *Cluster
 	view    atomic.Pointer[view]
@@ -26,7 +27,8 @@ type Leaders struct {
 	asked    time.Time // when the last one did
 }
 
-// view is what is known at one time. Nothing in it changes, except that a topic's leaders are replaced as a whole.
+// view is what is known at one time. Nothing in it changes, except that a topic's leaders are
+// replaced as a whole.
 type view struct {
 	topics  map[string]*topicLeaders
 	names   map[[16]byte]string
@@ -81,7 +83,8 @@ func (l *Leaders) Forget(topics ...string) {
 	l.view.Store(next)
 }
 
-// Leader returns the leader of a partition and its epoch (-1: unknown); false when it is not known or there is none.
+// Leader returns the leader of a partition and its epoch (-1: unknown); false when it is not known
+// or there is none.
 func (l *Leaders) Leader(topic string, partition int32) (node, epoch int32, ok bool) {
 	t := l.view.Load().topics[topic]
 	if t == nil {
@@ -115,8 +118,8 @@ func (l *Leaders) Addr(node int32) (addr string, ok bool) {
 	return addr, ok
 }
 
-// Learn takes a hint from an answer (KIP-951): from this epoch on the node leads the partition. It is ignored if it is not newer than
-// what is known or the partition is not.
+// Learn takes a hint from an answer (KIP-951): from this epoch on the node leads the partition. It
+// is ignored if it is not newer than what is known or the partition is not.
 func (l *Leaders) Learn(topic string, partition, node, epoch int32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -154,8 +157,9 @@ func hostPort(host string, port int32) string {
 // refreshInterval is the least time between two questions to the cluster.
 const refreshInterval = 100 * time.Millisecond
 
-// Refresh asks the cluster for the followed topics and its brokers. Topics that vanished are forgotten until they come back. Calls that come
-// before the question is sent share it, and there is at most one question in each refreshInterval: Refresh waits.
+// Refresh asks the cluster for the followed topics and its brokers. Topics that vanished are
+// forgotten until they come back. Calls that come before the question is sent share it, and there
+// is at most one question in each refreshInterval: Refresh waits.
 func (l *Leaders) Refresh(ctx context.Context) error {
 	for {
 		l.mu.Lock()
@@ -204,8 +208,8 @@ func (l *Leaders) run(ctx context.Context) error {
 	return nil
 }
 
-// begin waits for the turn and the interval, and returns the topics to ask for. From then on new callers need another
-// refresh.
+// begin waits for the turn and the interval, and returns the topics to ask for. From then on new
+// callers need another refresh.
 func (l *Leaders) begin(ctx context.Context) ([]string, error) {
 	err := l.wait(ctx)
 	l.mu.Lock()
@@ -276,7 +280,8 @@ func (l *Leaders) replace(topics map[string]Topic, brokers []kmsg.MetadataRespon
 	l.view.Store(next)
 }
 
-// mergeLeaders returns the leaders of t, or those known of the same topic where they are of a later epoch.
+// mergeLeaders returns the leaders of t, or those known of the same topic where they are of a later
+// epoch.
 func mergeLeaders(t Topic, known *topicLeaders) []leader {
 	var before []leader
 	if known != nil && known.id == t.ID {

@@ -8,8 +8,9 @@ import (
 	"github.com/twmb/franz-go/plugin/kslog"
 )
 
-// clientLogger is where a client's own messages go. It repeats some of them with every attempt to connect, and what matters
-// comes back as an error anyway: so its warnings and news appear at level debug, and its own debugging not at all.
+// clientLogger is where a client's own messages go. It repeats some of them with every attempt to
+// connect, and what matters comes back as an error anyway: so its warnings and news appear at level
+// debug, and its own debugging not at all.
 func clientLogger(log *slog.Logger) kgo.Logger {
 	return kslog.New(slog.New(demoting{log.Handler()}))
 }

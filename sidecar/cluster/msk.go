@@ -22,8 +22,9 @@ import (
 	"mirror/sidecar/config"
 )
 
-// mskIAM is the mechanism AWS_MSK_IAM: the client sends a presigned request (Signature Version 4) as JSON. The client of the
-// Kafka library has it too, but takes the region from the broker's name only, which private names do not tell.
+// mskIAM is the mechanism AWS_MSK_IAM: the client sends a presigned request (Signature Version 4)
+// as JSON. The client of the Kafka library has it too, but takes the region from the broker's name
+// only, which private names do not tell.
 type mskIAM struct {
 	cfg config.AWS
 
@@ -33,8 +34,8 @@ type mskIAM struct {
 
 func (*mskIAM) Name() string { return "AWS_MSK_IAM" }
 
-// Authenticate begins a session with the broker at addr. Credentials come from where every AWS tool takes them; they are
-// kept and renewed as their source says.
+// Authenticate begins a session with the broker at addr. Credentials come from where every AWS tool
+// takes them; they are kept and renewed as their source says.
 func (m *mskIAM) Authenticate(ctx context.Context, addr string) (sasl.Session, []byte, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -86,7 +87,8 @@ func (m *mskIAM) region(host, fallback string) string {
 	if m.cfg.Region != "" {
 		return m.cfg.Region
 	}
-	// b-1.name.id.c2.kafka.us-east-1.amazonaws.com, boot-id.c1.kafka-serverless.us-east-1.amazonaws.com, ….kafka.us-east-1.vpce.amazonaws.com
+	// b-1.name.id.c2.kafka.us-east-1.amazonaws.com,
+	// boot-id.c1.kafka-serverless.us-east-1.amazonaws.com, ….kafka.us-east-1.vpce.amazonaws.com
 	labels := strings.Split(host, ".")
 	for i, label := range labels[:len(labels)-1] {
 		if (label == "kafka" || label == "kafka-serverless") && strings.Contains(host, ".amazonaws.") {
@@ -96,8 +98,8 @@ func (m *mskIAM) region(host, fallback string) string {
 	return fallback
 }
 
-// mskPayload returns the client's message, whose form is that of aws-msk-iam-auth: the parameters of the presigned request, their
-// names in lower case, with host, version and user agent.
+// mskPayload returns the client's message, whose form is that of aws-msk-iam-auth: the parameters
+// of the presigned request, their names in lower case, with host, version and user agent.
 func mskPayload(ctx context.Context, creds aws.Credentials, host, region string, now time.Time) ([]byte, error) {
 	const emptyHash = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" // SHA-256 of no body
 	query := url.Values{"Action": {"kafka-cluster:Connect"}, "X-Amz-Expires": {"900"}}

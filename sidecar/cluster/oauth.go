@@ -13,7 +13,8 @@ import (
 	"mirror/sidecar/config"
 )
 
-// tokenSource gets bearer tokens by the client credentials grant, and keeps one for all connections.
+// tokenSource gets bearer tokens by the client credentials grant, and keeps one for all
+// connections.
 type tokenSource struct {
 	cfg config.OAuthBearer
 
@@ -25,8 +26,9 @@ type tokenSource struct {
 // tokenTimeout bounds one request to the token endpoint.
 const tokenTimeout = 15 * time.Second
 
-// token returns a token of which at least a quarter of its life is left, so that a session that lives as long as the
-// token (KIP-368) is not a short one. If there is no new one to be had, the old one serves as long as it is valid.
+// token returns a token of which at least a quarter of its life is left, so that a session that
+// lives as long as the token (KIP-368) is not a short one. If there is no new one to be had, the
+// old one serves as long as it is valid.
 func (s *tokenSource) token(ctx context.Context) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -29,8 +29,9 @@ type Offset struct {
 	Err         error
 }
 
-// ListOffsets asks the leaders for an offset of each partition: the first at or after a timestamp in milliseconds, LatestOffset or
-// EarliestOffset. Each partition has an entry in the answer, some possibly with an error: a leader that moved is worth asking again.
+// ListOffsets asks the leaders for an offset of each partition: the first at or after a timestamp
+// in milliseconds, LatestOffset or EarliestOffset. Each partition has an entry in the answer, some
+// possibly with an error: a leader that moved is worth asking again.
 func (c *Cluster) ListOffsets(ctx context.Context, partitions []TopicPartition, timestamp int64, isolation config.Isolation) map[TopicPartition]Offset {
 	answer := make(map[TopicPartition]Offset, len(partitions))
 	if len(partitions) == 0 {
@@ -87,7 +88,8 @@ func offsetsRequest(partitions []TopicPartition, timestamp int64, isolation conf
 	return req
 }
 
-// InitProducerID returns a new producer id, with its epoch, for idempotent writes outside of transactions.
+// InitProducerID returns a new producer id, with its epoch, for idempotent writes outside of
+// transactions.
 func (c *Cluster) InitProducerID(ctx context.Context) (id int64, epoch int16, err error) {
 	req := kmsg.NewPtrInitProducerIDRequest()
 	req.ProducerID, req.ProducerEpoch = -1, -1

@@ -2,21 +2,24 @@ package cluster
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
 
-// noLeaderWait is the time between two looks at the metadata while a partition
-// has no leader: elections take about that long.
-const noLeaderWait = 250 * time.Millisecond
+// While a partition has no leader the metadata is looked at again after a pause that doubles: an election takes about as long as the
+// first one, a broker that has to be repaired takes long.
+const (
+	noLeaderWait = 250 * time.Millisecond
+	noLeaderMost = 4 * time.Second
+)
 
 // Router brings partitions to the broker that leads them, and asks for fresh
 // metadata when there is none. P is what its user calls a partition.
 type Router[P comparable] struct {
 	leaders *Leaders
-	name    func(P) (topic string, number int32)
-	arrive  func(node int32, p P)
-	failed  func(error)
+	calls   RouterCalls[P]
 	stale   chan struct{}
 
 	mu      sync.Mutex
@@ -24,26 +27,40 @@ type Router[P comparable] struct {
 	waiting map[P]bool
 }
 
-// NewRouter makes a router that calls arrive with the leader of each partition
-// that Route is given, and failed when the metadata cannot be had.
-func NewRouter[P comparable](leaders *Leaders, name func(P) (string, int32), arrive func(int32, P), failed func(error)) *Router[P] {
-	return &Router[P]{leaders: leaders, name: name, arrive: arrive, failed: failed,
-		stale: make(chan struct{}, 1), waiting: map[P]bool{}}
+// RouterCalls is what a router asks and tells its user.
+type RouterCalls[P comparable] struct {
+	Name func(P) (topic string, number int32)
+	// Arrive is called with the leader of each partition that Route is given.
+	Arrive func(node int32, p P)
+	// Leaderless is called with a partition that has no leader, after each look at the metadata.
+	Leaderless func(P)
+	// Failed is told that the metadata cannot be had.
+	Failed func(error)
+}
+
+// NewRouter makes a router.
+func NewRouter[P comparable](leaders *Leaders, calls RouterCalls[P]) *Router[P] {
+	return &Router[P]{leaders: leaders, calls: calls, stale: make(chan struct{}, 1), waiting: map[P]bool{}}
 }
 
 // Route has p arrive at its leader: now, or once it has one and Run runs.
 func (r *Router[P]) Route(p P) {
-	topic, number := r.name(p)
-	node, _, ok := r.leaders.Leader(topic, number)
+	if !r.route(p) {
+		r.Stale()
+	}
+}
+
+func (r *Router[P]) route(p P) bool {
+	node, _, ok := r.leaders.Leader(r.calls.Name(p))
 	r.mu.Lock()
-	if !ok || node < 0 || !r.running {
+	if !ok || !r.running {
 		r.waiting[p] = true
 		r.mu.Unlock()
-		r.Stale()
-		return
+		return false
 	}
 	r.mu.Unlock()
-	r.arrive(node, p)
+	r.calls.Arrive(node, p)
+	return true
 }
 
 // Forget gives up on p, which may be waiting for a leader.
@@ -65,36 +82,44 @@ func (r *Router[P]) Stale() {
 func (r *Router[P]) Run(ctx context.Context) {
 	r.run(true)
 	defer r.run(false)
-	for {
+	var again <-chan time.Time
+	for pause := noLeaderWait; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-r.stale:
+		case <-again:
 		}
-		if err := r.leaders.Refresh(ctx); err != nil && ctx.Err() == nil {
-			r.failed(err)
+		if r.look(ctx) {
+			again, pause = nil, noLeaderWait
+			continue
 		}
-		r.mu.Lock()
-		waiting := make([]P, 0, len(r.waiting))
-		for p := range r.waiting {
-			waiting = append(waiting, p)
+		again = time.After(pause)
+		pause = min(2*pause, noLeaderMost)
+	}
+}
+
+// look asks for fresh metadata and says whether nobody waits for a leader any more.
+func (r *Router[P]) look(ctx context.Context) bool {
+	err := r.leaders.Refresh(ctx)
+	if err != nil && ctx.Err() == nil {
+		r.calls.Failed(err)
+	}
+	r.mu.Lock()
+	waiting := slices.Collect(maps.Keys(r.waiting))
+	clear(r.waiting)
+	r.mu.Unlock()
+	done := true
+	for _, p := range waiting {
+		if r.route(p) {
+			continue
 		}
-		clear(r.waiting)
-		r.mu.Unlock()
-		for _, p := range waiting {
-			r.Route(p)
-		}
-		r.mu.Lock()
-		still := len(r.waiting) > 0
-		r.mu.Unlock()
-		if still {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(noLeaderWait):
-			}
+		done = false
+		if err == nil {
+			r.calls.Leaderless(p)
 		}
 	}
+	return done
 }
 
 func (r *Router[P]) run(on bool) {

@@ -15,8 +15,8 @@ import (
 	"mirror/sidecar/config"
 )
 
-// mechanism returns the SASL mechanism of cfg, nil if there is none. It serves all connections; files are read at every
-// authentication, and once here to say at once what is wrong with them.
+// mechanism returns the SASL mechanism of cfg, nil if there is none. It serves all connections;
+// files are read at every authentication, and once here to say at once what is wrong with them.
 func mechanism(cfg config.SASL) (sasl.Mechanism, error) {
 	switch cfg.Mechanism {
 	case "":
@@ -74,7 +74,8 @@ func clientSecret(cfg config.OAuthBearer) (string, error) {
 	return secret("sasl.oauthbearer.client_secret_file", cfg.ClientSecretFile, cfg.ClientSecret)
 }
 
-// secret returns the secret in the file that key names, without the line end, or the one that stands in the config itself.
+// secret returns the secret in the file that key names, without the line end, or the one that
+// stands in the config itself.
 func secret(key, file string, literal config.Secret) (string, error) {
 	if file == "" {
 		return literal.Reveal(), nil

@@ -11,7 +11,8 @@ import (
 	"mirror/sidecar/config"
 )
 
-// secure runs the TLS handshake on conn, with the certificates that the files hold now. It closes conn if that fails.
+// secure runs the TLS handshake on conn, with the certificates that the files hold now. It closes
+// conn if that fails.
 func (c *Cluster) secure(ctx context.Context, conn net.Conn, addr string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -31,7 +32,8 @@ func (c *Cluster) secure(ctx context.Context, conn net.Conn, addr string) (net.C
 	return secured, nil
 }
 
-// tlsConfig reads the files that cfg names into the TLS settings for one connection to host; nil if TLS is off.
+// tlsConfig reads the files that cfg names into the TLS settings for one connection to host; nil if
+// TLS is off.
 func tlsConfig(cfg config.TLS, host string) (*tls.Config, error) {
 	if !cfg.Enabled {
 		return nil, nil
@@ -59,7 +61,8 @@ func tlsConfig(cfg config.TLS, host string) (*tls.Config, error) {
 		if err != nil {
 			return nil, fmt.Errorf("load tls.cert_file %s and tls.key_file %s: %w", cfg.CertFile, cfg.KeyFile, err)
 		}
-		// Also when the broker asks for another authority: its refusal says more than a handshake without a certificate.
+		// Also when the broker asks for another authority: its refusal says more than a handshake
+		// without a certificate.
 		t.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &cert, nil }
 	}
 	return t, nil

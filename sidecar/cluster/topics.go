@@ -24,8 +24,8 @@ type Partition struct {
 	Replicas    int   // how many
 }
 
-// Topics asks the cluster now, without a cache, for the topics with these names; nil: for all that the user may see. A topic that
-// does not exist is absent from the answer.
+// Topics asks the cluster now, without a cache, for the topics with these names; nil: for all that
+// the user may see. A topic that does not exist is absent from the answer.
 func (c *Cluster) Topics(ctx context.Context, names []string) (map[string]Topic, error) {
 	if names != nil && len(names) == 0 {
 		return map[string]Topic{}, nil
