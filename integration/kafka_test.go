@@ -40,8 +40,9 @@ type kafka struct {
 	pair           contract.Pair
 }
 
-// brokerConfig has the log cleaner look more often than every 15 s.
-var brokerConfig = map[string]string{"log.cleaner.backoff.ms": "200"}
+// brokerConfig has the log cleaner look more often than every 15 s, and idle
+// connections closed sooner than after 10 minutes.
+var brokerConfig = map[string]string{"log.cleaner.backoff.ms": "200", "connections.max.idle.ms": "4000"}
 
 func start(t *testing.T) *kafka {
 	net := kafkatest.Network(t)

@@ -19,6 +19,9 @@ func (k *kafka) roughScenarios() []contract.Scenario {
 		{Name: "corrupt", Real: true, Run: k.bitsFlipOnTheWay},
 		{Name: "cut", Real: true, Run: k.linksAreCut},
 		{Name: "long-link", Real: true, Run: k.smallBatchesOnALongLink},
+		{Name: "idle", Real: true, Run: k.idleConnectionsAreClosed},
+		{Name: "throttled", Real: true, Run: k.quotasSlowItDown},
+		{Name: "memory", Real: true, Run: k.memoryIsBounded},
 		{Name: "broker-restart", Real: true, Run: k.brokersAreKilled},
 	}
 }

@@ -88,11 +88,11 @@ func Play(t *testing.T, pair func(testing.TB) Pair, scenarios []Scenario) {
 // Everywhere has the scenarios that every kind of cluster can play.
 func Everywhere() []Scenario {
 	return slices.Concat(recordScenarios, transactionScenarios, startScenarios, topicScenarios,
-		cycleScenarios, positionScenarios, restartScenarios, processScenarios)
+		cycleScenarios, positionScenarios, restartScenarios, processScenarios, lossScenarios, limitScenarios)
 }
 
 // OnRealBrokers has those that need what only a real broker does: compaction,
 // timestamps by the broker, checks of what is produced.
 func OnRealBrokers() []Scenario {
-	return slices.Concat(cleanerScenarios, timestampScenarios, refusedScenarios)
+	return slices.Concat(cleanerScenarios, timestampScenarios, refusedScenarios, bigTransactionScenarios)
 }

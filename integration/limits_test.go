@@ -1,0 +1,148 @@
+package integration
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"mirror/integration/contract"
+)
+
+// A broker closes a connection that nothing was sent on for a while. That is no
+// trouble, and the next record finds another.
+func (k *kafka) idleConnectionsAreClosed(e *contract.Env) {
+	topic := e.Topic("t")
+	e.Create(e.Source, topic, 1)
+	m := e.Start()
+	for n := range 2 {
+		e.Put(e.Source, topic, contract.Values(0, fmt.Sprint(n))...)
+		m.CaughtUp(topic)
+		before := k.target.Nodes[0].Proxy.Hangups()
+		m.Wait("idle connections to be closed", func() string {
+			if now := k.target.Nodes[0].Proxy.Hangups(); now < before+2 {
+				return fmt.Sprintf("%d were", now-before)
+			}
+			return ""
+		})
+	}
+	e.Put(e.Source, topic, contract.Values(0, "last")...)
+	m.CaughtUp(topic)
+	m.WantSame(topic)
+	for kind, n := range m.Status().Errors {
+		if n != 0 {
+			e.Errorf("%d errors of kind %s", n, kind)
+		}
+	}
+}
+
+// throttled counts the answers in which a broker asks a client to wait.
+type throttled struct{ n atomic.Int64 }
+
+func (t *throttled) OnBrokerThrottle(_ kgo.BrokerMetadata, _ time.Duration, _ bool) { t.n.Add(1) }
+
+// Quotas on both sides make the mirror wait (KIP-219), and that is all they do.
+func (k *kafka) quotasSlowItDown(e *contract.Env) {
+	const client = "mirror" // the default client_id
+	topic := e.Topic("t")
+	e.Create(e.Source, topic, 2)
+	e.Put(e.Source, topic, randomRecords(2, 100, 20_000)...)
+	set := func(c *contract.Cluster, quota string, remove bool) {
+		e.Helper()
+		name := client
+		rs, err := kadm.NewClient(c.Client(e)).AlterClientQuotas(e.Context(), []kadm.AlterClientQuotaEntry{{
+			Entity: kadm.ClientQuotaEntity{{Type: "client-id", Name: &name}},
+			Ops:    []kadm.AlterClientQuotaOp{{Key: quota, Value: 500_000, Remove: remove}},
+		}})
+		for _, r := range rs {
+			if r.Err != nil {
+				err = r.Err
+			}
+		}
+		if err != nil {
+			e.Fatal(err)
+		}
+	}
+	for c, quota := range map[*contract.Cluster]string{e.Source: "consumer_byte_rate", e.Target: "producer_byte_rate"} {
+		set(c, quota, false)
+		defer set(c, quota, true)
+	}
+	m := e.Start()
+	m.CaughtUp(topic)
+	// That the quota is in force shows at a client of the same name.
+	var waits throttled
+	probe := e.Target.Client(e, kgo.ClientID(client), kgo.WithHooks(&waits))
+	e.Create(e.Target, e.Topic("probe"), 1)
+	e.PutWith(probe, e.Topic("probe"), randomRecords(1, 30, 100_000)...)
+	if waits.n.Load() == 0 {
+		e.Error("the target does not throttle: the scenario proves nothing")
+	}
+	m.WantSame(topic)
+	for kind, n := range m.Status().Errors {
+		if n != 0 {
+			e.Errorf("%d errors of kind %s", n, kind)
+		}
+	}
+}
+
+// randomRecords makes incompressible records, n for each partition.
+func randomRecords(partitions int32, n, bytes int) (rs []*kgo.Record) {
+	rng := rand.NewChaCha8([32]byte{9})
+	for p := range partitions {
+		for range n {
+			v := make([]byte, bytes)
+			rng.Read(v)
+			rs = append(rs, &kgo.Record{Partition: p, Value: v})
+		}
+	}
+	return rs
+}
+
+// While the target is out of reach the mirror holds what its limit allows, not
+// what the source has.
+func (k *kafka) memoryIsBounded(e *contract.Env) {
+	topic := e.Topic("t")
+	e.Create(e.Source, topic, 4)
+	e.Put(e.Source, topic, contract.Values(0, "first")...)
+	m := e.Start(contract.Flow{Keys: `memory = "4MiB"`})
+	m.CaughtUp(topic)
+	link := k.target.Nodes[0].Proxy
+	link.Cut()
+	e.Cleanup(link.Restore)
+	e.Put(e.Source, topic, randomRecords(4, 100, 100_000)...) // 40 MB
+	held := int64(0)
+	look := func() {
+		s := m.Status()
+		held = max(held, s.MemoryInUse)
+		if s.MemoryLimit != 4<<20 {
+			e.Fatalf("the memory limit is %d", s.MemoryLimit)
+		}
+	}
+	before := errors(m.Flow)
+	m.Wait("the mirror to be full", func() string {
+		look()
+		if held < 2<<20 || errors(m.Flow) < before+3 {
+			return fmt.Sprintf("it holds %d bytes", held)
+		}
+		return ""
+	})
+	link.Restore()
+	m.Wait("the mirror to catch up", func() string {
+		look()
+		for p := range int32(4) {
+			if s, _ := m.Partition(topic, p); s.Position < 99 {
+				return fmt.Sprintf("partition %d is at %d", p, s.Position)
+			}
+		}
+		return ""
+	})
+	m.CaughtUp(topic)
+	m.WantSame(topic)
+	// Room for what is merged or opened is taken on top, a batch at a time.
+	if most := int64(4<<20 + 2<<20); held > most {
+		e.Errorf("it held %d bytes, with a limit of %d", held, 4<<20)
+	}
+}
