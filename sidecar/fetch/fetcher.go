@@ -82,6 +82,7 @@ type Fetcher struct {
 
 	mu    sync.Mutex
 	ctx   context.Context // of Run, nil before it
+	ended bool
 	links map[int32]*link
 	wg    sync.WaitGroup // of links
 }
@@ -89,8 +90,12 @@ type Fetcher struct {
 // New makes a fetcher. It fetches nothing until Run.
 func New(o Options) *Fetcher {
 	f := &Fetcher{o: o, links: map[int32]*link{}}
-	f.router = cluster.NewRouter(o.Leaders,
-		func(p *Partition) (string, int32) { return p.topic, p.number }, f.arrive, o.Failed)
+	f.router = cluster.NewRouter(o.Leaders, cluster.RouterCalls[*Partition]{
+		Name:       func(p *Partition) (string, int32) { return p.topic, p.number },
+		Arrive:     f.arrive,
+		Leaderless: (*Partition).leaderless,
+		Failed:     o.Failed,
+	})
 	return f
 }
 
@@ -105,6 +110,9 @@ func (f *Fetcher) Run(ctx context.Context) {
 	f.ctx = ctx
 	f.mu.Unlock()
 	f.router.Run(ctx)
+	f.mu.Lock()
+	f.ended = true // and nobody is on his way to a new link
+	f.mu.Unlock()
 	f.wg.Wait()
 }
 
@@ -112,7 +120,7 @@ func (f *Fetcher) Run(ctx context.Context) {
 func (f *Fetcher) arrive(node int32, p *Partition) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.ctx == nil || f.ctx.Err() != nil {
+	if f.ctx == nil || f.ended {
 		return
 	}
 	l := f.links[node]

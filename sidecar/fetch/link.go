@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -81,11 +82,8 @@ func (l *link) turn() []*Partition {
 // run fetches until ctx ends.
 func (l *link) run(ctx context.Context) {
 	var conn *wire.Conn
-	defer func() {
-		if conn != nil {
-			conn.Close()
-		}
-	}()
+	hangUp := func() {}
+	defer func() { hangUp() }()
 	for failures := 0; ctx.Err() == nil; {
 		wants, held := l.wants()
 		if len(wants) == 0 {
@@ -97,7 +95,12 @@ func (l *link) run(ctx context.Context) {
 		}
 		var err error
 		if conn == nil {
-			conn, err = l.dial(ctx)
+			if conn, err = l.dial(ctx); err == nil {
+				// Sending may wait for the broker, for example while it throttles:
+				// the end of ctx must end that.
+				c, unhook := conn, context.AfterFunc(ctx, conn.Close)
+				hangUp = func() { unhook(); c.Close() }
+			}
 		}
 		if err == nil {
 			err = l.fetch(ctx, conn, wants, held)
@@ -108,8 +111,8 @@ func (l *link) run(ctx context.Context) {
 		}
 		idle := false
 		if conn != nil {
-			idle = conn.Err() == wire.ErrIdle
-			conn.Close()
+			idle = errors.Is(conn.Err(), wire.ErrIdle)
+			hangUp()
 			conn = nil
 		}
 		if ctx.Err() != nil || idle && failures == 0 {
@@ -141,7 +144,7 @@ func (l *link) scatter(ctx context.Context, d time.Duration) {
 	}
 	for _, p := range l.turn() {
 		p.shun(l)
-		l.fetcher.router.Route(p)
+		p.route()
 	}
 }
 
@@ -154,8 +157,8 @@ func (l *link) wants() (ws []want, held bool) {
 		if !ok {
 			continue
 		}
-		if leader, _, ok := l.fetcher.o.Leaders.Leader(p.topic, p.number); !p.home(l, leader) || !ok {
-			l.fetcher.router.Route(p)
+		if leader, _, ok := l.fetcher.o.Leaders.Leader(p.topic, p.number); !ok || !p.home(l, leader) {
+			p.part(l)
 			continue
 		}
 		ws = append(ws, w)

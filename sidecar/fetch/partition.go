@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"errors"
 	"sync"
 	"time"
 )
@@ -59,12 +60,30 @@ func (p *Partition) Start(s Start) {
 	p.stopped, p.paused, p.failures, p.preferred = false, false, 0, -1
 	p.wait(s.After)
 	p.mu.Unlock()
-	p.fetcher.router.Route(p)
+	p.route()
 }
 
-// Stop ends fetching until Start.
-func (p *Partition) Stop() {
+// route has p join the link of its leader, once it has one.
+func (p *Partition) route() {
 	p.mu.Lock()
+	stopped := p.stopped
+	p.mu.Unlock()
+	if !stopped {
+		p.fetcher.router.Route(p)
+	}
+}
+
+// Stop ends fetching until the Start of this generation or a later one, unless a
+// later one has begun.
+func (p *Partition) Stop(generation uint64) {
+	p.fetcher.mu.Lock() // nobody joins meanwhile
+	defer p.fetcher.mu.Unlock()
+	p.mu.Lock()
+	if generation < p.generation {
+		p.mu.Unlock()
+		return
+	}
+	p.generation = generation
 	p.stop()
 	l := p.link
 	p.link = nil
@@ -117,6 +136,32 @@ func (p *Partition) join(l *link) {
 		old.leave(p)
 	}
 	l.enter(p)
+}
+
+// part ends l's fetching of p, which has to look for its leader.
+func (p *Partition) part(l *link) {
+	p.fetcher.mu.Lock()
+	p.mu.Lock()
+	if p.link == l {
+		p.link = nil
+	}
+	p.mu.Unlock()
+	l.leave(p)
+	p.fetcher.mu.Unlock()
+	p.route()
+}
+
+var errNoLeader = errors.New("the source partition has no leader")
+
+// leaderless counts that there is no broker to fetch from.
+func (p *Partition) leaderless() {
+	p.mu.Lock()
+	p.failures++
+	n, stopped := p.failures, p.stopped
+	p.mu.Unlock()
+	if !stopped {
+		p.owner.Failed(errNoLeader, n)
+	}
 }
 
 // want is what a request asks for.
@@ -226,7 +271,7 @@ func (p *Partition) wait(d time.Duration) {
 	p.retryAt = time.Time{}
 	if d > 0 {
 		p.retryAt = time.Now().Add(d)
-		p.retry = time.AfterFunc(d, func() { p.fetcher.router.Route(p) })
+		p.retry = time.AfterFunc(d, p.route)
 	}
 }
 

@@ -15,10 +15,15 @@ import (
 )
 
 const (
-	// beginTime is how long one try may take.
-	beginTime = 30 * time.Second
-	// beginPause is the time between two tries.
-	beginPause = time.Second
+	// lookTime is how long one look at offsets may take. It is short, for one
+	// broker that does not answer must not keep the others' partitions waiting.
+	lookTime = 5 * time.Second
+	// saveTime is the same for a new producer id and the positions under it.
+	saveTime = 30 * time.Second
+	// beginPause is the time before a second try. It is doubled up to
+	// beginPauseMost.
+	beginPause     = time.Second
+	beginPauseMost = 15 * time.Second
 	// idlePause is the time between two looks at a partition that has still to
 	// store what it was given before.
 	idlePause = 100 * time.Millisecond
@@ -36,9 +41,11 @@ func (f *Flow) beginLoop(ctx context.Context) {
 		}
 		var ready []*partition
 		for _, p := range due {
-			if p.dst.Idle() {
+			switch {
+			case p.leaves(): // and begins if it comes back
+			case p.quiet():
 				ready = append(ready, p)
-			} else {
+			default:
 				f.beginAfter(p, idlePause)
 			}
 		}
@@ -48,6 +55,20 @@ func (f *Flow) beginLoop(ctx context.Context) {
 	}
 }
 
+func (p *partition) leaves() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.leaving
+}
+
+// quiet says that nothing of the partition is on its way.
+func (p *partition) quiet() bool {
+	p.mu.Lock()
+	fetched := p.inbox
+	p.mu.Unlock()
+	return fetched == 0 && p.dst.Idle()
+}
+
 // beginning is a partition on its way to its position.
 type beginning struct {
 	p                  *partition
@@ -55,6 +76,8 @@ type beginning struct {
 	known              bool
 	sourceID, targetID [16]byte
 	gap                *fetch.Gap
+	renewed            bool  // the target topic is a new one
+	lost               int64 // offsets that are gone before at
 	err                error // why it cannot begin now
 	stall              string
 	stallAt            int64
@@ -64,8 +87,6 @@ type beginning struct {
 // id, before the first of their records is asked for: from then on whatever is
 // on the target has a position before it. Then they run.
 func (f *Flow) begin(ctx context.Context, ps []*partition) {
-	ctx, cancel := context.WithTimeout(ctx, beginTime)
-	defer cancel()
 	bs := make([]*beginning, len(ps))
 	for i, p := range ps {
 		bs[i] = p.beginning()
@@ -87,8 +108,7 @@ func (f *Flow) begin(ctx context.Context, ps []*partition) {
 			b.p.stall(b.stallAt, b.stall, false)
 			f.beginAfter(b.p, f.cfg.Refresh)
 		case b.err != nil:
-			b.p.postpone(b.err)
-			f.beginAfter(b.p, beginPause)
+			f.beginAfter(b.p, b.p.postpone(b.err))
 		default:
 			b.p.begun(b)
 		}
@@ -109,14 +129,29 @@ func (p *partition) begun(b *beginning) {
 		p.mu.Unlock() // it is due again, or gone
 		return
 	}
-	p.position, p.known, p.dirty, p.gap = b.at, true, false, nil
+	old := p.position.Offset
+	// It is saved once more with the others: a save that took the old position
+	// before may have written it after this one.
+	p.position, p.known, p.dirty, p.gap, p.postponed = b.at, true, true, nil, 0
+	p.lost += uint64(b.lost)
+	p.fromStart = p.fromStart || b.renewed
 	p.mu.Unlock()
+	if b.renewed {
+		p.log.Warn("the target topic is a new one: copying from the beginning", "target", p.target, "old_position", old)
+	}
+	if b.lost > 0 {
+		p.log.Error("the source deleted records before they were copied, going on after them",
+			"from", b.at.Offset+1-b.lost, "to", b.at.Offset, "offsets", b.lost)
+	}
 	p.open()
 }
 
-// postpone says why the partition does not begin, once.
-func (p *partition) postpone(err error) {
+// postpone says why the partition does not begin, once, and how long to wait
+// before the next try.
+func (p *partition) postpone(err error) time.Duration {
 	p.mu.Lock()
+	pause := min(beginPause<<min(p.postponed, 10), beginPauseMost)
+	p.postponed++
 	said := p.reason == err.Error()
 	if p.state != status.Stalled {
 		p.state, p.reason = status.Starting, err.Error()
@@ -125,6 +160,7 @@ func (p *partition) postpone(err error) {
 	if !said && !errors.Is(err, context.Canceled) {
 		p.log.Warn("partition cannot begin yet, trying again", "err", err)
 	}
+	return pause
 }
 
 func (b *beginning) going() bool { return b.err == nil && b.stall == "" }
@@ -158,21 +194,13 @@ func (f *Flow) checkTopics(ctx context.Context, bs []*beginning) {
 				b.p.target, f.cfg.To, b.p.key.Topic)
 			b.stallAt = b.at.Offset + 1
 		default:
-			b.p.log.Warn("the target topic is a new one: copying from the beginning", "target", b.p.target, "old_position", b.at.Offset)
-			b.at, b.known, b.gap = positions.Plain(-1), false, nil
-			b.p.beginAtStart()
+			b.at, b.known, b.gap, b.renewed = positions.Plain(-1), false, nil, true
 		}
 	}
 }
 
 func differ(saved, now [16]byte) bool {
 	return saved != [16]byte{} && now != [16]byte{} && saved != now
-}
-
-func (p *partition) beginAtStart() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.fromStart = true
 }
 
 // fillGaps decides what an offset that the source does not have means. Below the
@@ -202,22 +230,29 @@ func (f *Flow) fillGaps(ctx context.Context, bs []*beginning) {
 		start, end, want := first[b], last[b], b.at.Offset+1
 		switch {
 		case want < start:
-			b.p.lose(want, start)
+			b.lost = start - want
 			b.at.Offset, b.at.SourceLeaderEpoch = start-1, -1
 		case want > end:
 			b.stall = fmt.Sprintf("topic %q on cluster %q ends at offset %d, but records up to %d were copied: it was truncated or made again",
 				b.p.key.Topic, f.cfg.From, end, b.at.Offset)
 			b.stallAt = end
+		case b.p.odd(want):
+			b.stall = fmt.Sprintf("topic %q on cluster %q has offsets %d to %d, yet says that it does not have offset %d after leader epoch %d: it was truncated or made again",
+				b.p.key.Topic, f.cfg.From, start, end, want, b.at.SourceLeaderEpoch)
+			b.stallAt = want
 		}
 	}
 }
 
-// lose counts the offsets that are gone.
-func (p *partition) lose(from, to int64) {
+// odd says whether the source has denied before, and since then not served, an
+// offset that its log reaches to. Once it may have changed in the meantime; again,
+// it means that the log does not have the leader epoch that was read last.
+func (p *partition) odd(offset int64) bool {
 	p.mu.Lock()
-	p.lost += uint64(to - from)
-	p.mu.Unlock()
-	p.log.Error("the source deleted records before they were copied, going on after them", "from", from, "to", to-1, "offsets", to-from)
+	defer p.mu.Unlock()
+	before := p.oddGap
+	p.oddGap = offset
+	return before == offset
 }
 
 // findStarts gives a position to those that have none.
@@ -228,7 +263,7 @@ func (f *Flow) findStarts(ctx context.Context, bs []*beginning) {
 			continue
 		}
 		at := cluster.EarliestOffset
-		if !b.p.startsAtBeginning() {
+		if !b.renewed && !b.p.startsAtBeginning() {
 			switch f.cfg.Start.Kind {
 			case config.Latest:
 				at = cluster.LatestOffset
@@ -290,6 +325,8 @@ func (f *Flow) offsets(ctx context.Context, c *cluster.Cluster, bs []*beginning,
 	for _, b := range bs {
 		ask = append(ask, of(b.p))
 	}
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
 	got := c.ListOffsets(ctx, ask, at, isolation)
 	out := make(map[*beginning]int64, len(bs))
 	for _, b := range bs {
@@ -315,6 +352,8 @@ func (f *Flow) saveBeginnings(ctx context.Context, bs []*beginning) error {
 	if len(going) == 0 {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, saveTime)
+	defer cancel()
 	id, epoch, err := f.target.InitProducerID(ctx)
 	if err != nil {
 		return err

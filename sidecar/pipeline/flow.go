@@ -147,14 +147,16 @@ func (f *Flow) Run(ctx context.Context) {
 	working, stopWorking := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopFetching()
 	defer stopWorking()
-	var tending, fetched, work sync.WaitGroup
+	committing, stopCommitting := context.WithCancel(working)
+	defer stopCommitting()
+	var tending, fetched, commits, work sync.WaitGroup
 	tending.Go(func() { f.refreshLoop(ctx) })
 	tending.Go(func() { f.beginLoop(ctx) })
 	fetched.Go(func() { f.fetcher.Run(fetching) })
 	work.Go(func() { f.producer.Run(working) })
 	for _, l := range f.lanes {
 		work.Go(func() { l.prepare(working) })
-		work.Go(func() { l.commit(working) })
+		commits.Go(func() { l.commit(committing) })
 	}
 
 	<-ctx.Done()
@@ -164,6 +166,8 @@ func (f *Flow) Run(ctx context.Context) {
 	stopFetching()
 	fetched.Wait()
 	f.drain(deadline)
+	stopCommitting() // one that is stuck must not keep the last one from its try
+	commits.Wait()
 	f.saveAll(deadline)
 	stopWorking()
 	work.Wait()

@@ -1,10 +1,12 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
-	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
 
 	"mirror/sidecar/fetch"
 	"mirror/sidecar/positions"
@@ -33,15 +35,19 @@ type partition struct {
 	state              status.State
 	reason             string
 	stalledAt          int64
-	content            bool // stalled at a batch: that ends when it is passed
-	unfetched          bool // stalled because fetching fails: that ends when it does not
-	failing            bool // said in the log; until something gets through
+	content            bool   // stalled at a batch: that ends when it is passed
+	retrying           string // stalled because this (status.ErrorFetch or ErrorProduce) fails: that ends when it does not
+	failing            bool   // said in the log; until something gets through
 	position           positions.Position
 	known              bool       // there is a position
 	dirty              bool       // it has moved since it was saved
 	leaving            bool       // the topic is gone or not selected any more
 	fromStart          bool       // without a position it begins at the beginning, whatever the flow's start
 	gap                *fetch.Gap // the source does not have what comes next
+	oddGap             int64      // the last offset that it said it did not have though its log reaches there, -1: none
+	shedFrom           int64      // where to read on when the target takes something again, -1: it does
+	losses             int        // of the sequence, in a row
+	postponed          int        // times in a row that it could not begin
 	lost               uint64
 	end                int64
 	inbox              int // bytes fetched that its lane has not looked at
@@ -58,13 +64,10 @@ type counts struct{ raw, merged, reencoded, skipped uint64 }
 // once, before the partition counts as stalled: the link may have done it.
 const corruptTries = 5
 
-// shedPause is how long what was shed is left at the source.
-const shedPause = 5 * time.Second
-
 func (f *Flow) newPartition(key positions.Key, target string) *partition {
 	p := &partition{
 		flow: f, key: key, target: target,
-		state: status.Starting, stalledAt: -1, end: -1, corruptAt: -1,
+		state: status.Starting, stalledAt: -1, end: -1, corruptAt: -1, oddGap: -1, shedFrom: -1,
 		position: positions.Plain(-1),
 		log:      f.log.With("topic", key.Topic, "partition", key.Partition),
 	}
@@ -78,39 +81,82 @@ func (f *Flow) newPartition(key positions.Key, target string) *partition {
 // saved in it.
 func (p *partition) open() {
 	p.mu.Lock()
-	p.generation++
+	if p.leaving {
+		p.mu.Unlock()
+		return
+	}
+	p.renew()
 	at := p.position
 	to := produce.Start{Generation: p.generation, TopicID: p.targetID, Producer: producerOf(at)}
 	from := fetch.Start{Generation: p.generation, TopicID: p.sourceID, Offset: at.Offset + 1, LeaderEpoch: at.SourceLeaderEpoch}
 	p.corruptAt, p.corrupt = -1, 0
+	ended := false
 	if !p.content {
-		p.state, p.reason, p.stalledAt, p.unfetched = status.Running, "", -1, false
+		ended = p.state == status.Stalled
+		p.runs()
 	}
 	p.mu.Unlock()
+	if ended {
+		p.log.Info("copying again", "offset", from.Offset)
+	}
 	p.dst.Reset(to)
 	p.src.Start(from)
 }
 
-// close stops both ends and drops what is on its way.
-func (p *partition) close() {
-	p.src.Stop()
-	p.dst.Stop()
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// renew begins another generation: what was fetched before is not wanted any
+// more. The caller holds the lock.
+func (p *partition) renew() uint64 {
 	p.generation++
+	p.shedFrom = -1
+	return p.generation
 }
 
-// stall says why the partition goes no further, once. content: it is a batch that
-// cannot pass.
+// runs ends a stall. The caller holds the lock.
+func (p *partition) runs() {
+	p.state, p.reason, p.stalledAt, p.content, p.retrying = status.Running, "", -1, false, ""
+}
+
+// close stops both ends and drops what is on its way.
+func (p *partition) close() {
+	p.mu.Lock()
+	g := p.renew()
+	p.mu.Unlock()
+	p.src.Stop(g)
+	p.dst.Stop()
+}
+
+// stall stops fetching and says why the partition goes no further, once. content:
+// it is a batch that cannot pass.
 func (p *partition) stall(offset int64, reason string, content bool) {
 	p.mu.Lock()
-	p.generation++ // what was fetched meanwhile is not wanted
-	said := p.state == status.Stalled && p.stalledAt == offset && p.reason == reason
-	p.state, p.reason, p.stalledAt, p.content, p.unfetched = status.Stalled, reason, offset, content, false
+	g, said := p.stalled(offset, reason, content)
 	p.mu.Unlock()
+	p.src.Stop(g)
 	if !said {
 		p.log.Error("partition is stalled", "offset", offset, "reason", reason)
 	}
+}
+
+// stallOf is stall, unless another generation has begun. It says whether it did.
+func (p *partition) stallOf(generation uint64, offset int64, reason string) bool {
+	p.mu.Lock()
+	if p.generation != generation {
+		p.mu.Unlock()
+		return false
+	}
+	g, said := p.stalled(offset, reason, true)
+	p.mu.Unlock()
+	p.src.Stop(g)
+	if !said {
+		p.log.Error("partition is stalled", "offset", offset, "reason", reason)
+	}
+	return true
+}
+
+func (p *partition) stalled(offset int64, reason string, content bool) (generation uint64, said bool) {
+	said = p.state == status.Stalled && p.stalledAt == offset && p.reason == reason
+	p.state, p.reason, p.stalledAt, p.content, p.retrying = status.Stalled, reason, offset, content, ""
+	return p.renew(), said
 }
 
 // sourceEnd is a partition as the owner of its source end, targetEnd of its
@@ -137,42 +183,48 @@ func (p sourceEnd) Ends(highWatermark, lastStable int64) {
 	p.flow.sourceTrouble.end()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.end = highWatermark
+	p.end, p.oddGap = highWatermark, -1
 	if p.flow.committed && lastStable >= 0 {
 		p.end = lastStable
 	}
-	if p.unfetched {
-		p.state, p.reason, p.stalledAt, p.unfetched = status.Running, "", -1, false
-	}
+	p.gotThrough(status.ErrorFetch)
 }
 
-// failed counts, and says the first of a row.
-func (p *partition) failed(kind string, err error) {
-	p.flow.count(kind)
+const (
+	// failuresSay is how many failures in a row are worth a line: a leader that
+	// moves costs one or two.
+	failuresSay = 3
+	// failuresShow is how many are a state.
+	failuresShow = 8
+)
+
+// failed says the n-th failure in a row once, if it is worth it; what lasts is a
+// state that shows.
+func (p *partition) failed(kind, what string, err error, n int) {
 	p.mu.Lock()
-	said := p.failing
-	p.failing = true
+	say := n >= failuresSay && !p.failing
+	p.failing = p.failing || say
+	if n >= failuresShow && p.state == status.Running {
+		p.state, p.stalledAt, p.retrying = status.Stalled, p.position.Offset+1, kind
+		p.reason = fmt.Sprintf("%s: %v; it is tried again", what, err)
+	}
 	p.mu.Unlock()
-	if !said {
+	if say {
 		p.log.Warn("trouble, trying again", "kind", kind, "err", err)
 	}
 }
 
-// fetchTries is how often in a row fetching may fail before that is a state.
-const fetchTries = 8
+// gotThrough ends a stall of such failures. The caller holds the lock.
+func (p *partition) gotThrough(kind string) {
+	if p.retrying == kind {
+		p.runs()
+	}
+}
 
-// Failed counts; what lasts is a state that shows.
+// Failed counts.
 func (p sourceEnd) Failed(err error, n int) {
-	p.failed(status.ErrorFetch, err)
-	if n < fetchTries {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.state == status.Running {
-		p.state, p.stalledAt, p.unfetched = status.Stalled, p.position.Offset+1, true
-		p.reason = fmt.Sprintf("cannot be fetched from the source: %v; it is tried again", err)
-	}
+	p.flow.count(status.ErrorFetch)
+	p.failed(status.ErrorFetch, "cannot be fetched from the source", err, n)
 }
 
 // Stopped is a log that does not have what comes next. What was fetched before
@@ -187,13 +239,20 @@ func (p sourceEnd) Stopped(g fetch.Gap) {
 
 // Acknowledged moves the position.
 func (p targetEnd) Acknowledged(a produce.Ack) {
-	p.flow.targetTrouble.end()
+	if a.Count > 0 {
+		p.flow.targetTrouble.end()
+	}
 	p.mu.Lock()
 	if a.Last > p.position.Offset {
 		p.position.Offset, p.position.SourceLeaderEpoch = a.Last, a.LeaderEpoch
 	}
 	p.dirty = true
+	from := p.shedFrom
+	again := fetch.Start{Generation: p.generation, TopicID: p.sourceID, Offset: from, LeaderEpoch: -1}
+	p.shedFrom = -1
 	if a.Count > 0 {
+		p.gotThrough(status.ErrorProduce)
+		p.losses = 0
 		p.position.ProducerID, p.position.ProducerEpoch = a.Producer.ID, a.Producer.Epoch
 		p.position.Sequence = a.Sequence
 		if a.TargetOffset >= 0 {
@@ -212,7 +271,7 @@ func (p targetEnd) Acknowledged(a produce.Ack) {
 	}
 	passed := p.content && a.Last >= p.stalledAt
 	if passed {
-		p.state, p.reason, p.stalledAt, p.content = status.Running, "", -1, false
+		p.runs()
 	}
 	mended := p.failing || passed
 	p.failing = false
@@ -220,6 +279,9 @@ func (p targetEnd) Acknowledged(a produce.Ack) {
 	p.mu.Unlock()
 	if mended {
 		p.log.Info("copying again", "offset", a.Last)
+	}
+	if from >= 0 {
+		p.src.Start(again)
 	}
 	if held <= p.flow.partitionLimit/2 {
 		p.src.Resume()
@@ -229,7 +291,6 @@ func (p targetEnd) Acknowledged(a produce.Ack) {
 // Refused stalls the partition at a record that the target will not have.
 func (p targetEnd) Refused(r produce.Refusal) {
 	p.flow.count(status.ErrorRefused)
-	p.src.Stop()
 	p.stall(r.Offset, fmt.Sprintf("the target refuses %v", r.Err), true)
 	p.flow.beginAfter(p.partition, p.flow.cfg.Refresh)
 }
@@ -237,26 +298,39 @@ func (p targetEnd) Refused(r produce.Refusal) {
 // Lost begins again under a new producer.
 func (p targetEnd) Lost(err error) {
 	p.flow.count(status.ErrorProduce)
-	p.src.Stop()
 	p.mu.Lock()
-	p.generation++
+	g := p.renew()
+	p.losses++
+	n := p.losses
 	p.mu.Unlock()
-	p.log.Warn("the target's idea of what was sent is another: going on from the last position under a new producer, records after it may be repeated", "err", err)
-	p.flow.beginAfter(p.partition, 0)
+	p.src.Stop(g)
+	if n == 1 {
+		p.log.Warn("the target's idea of what was sent is another: going on from the last position under a new producer, records after it may be repeated", "err", err)
+		p.flow.beginAfter(p.partition, 0)
+		return
+	}
+	p.failed(status.ErrorProduce, "the target loses track of what it was sent", err, n)
+	p.flow.beginAfter(p.partition, beginPause)
 }
 
-// Shed fetches again, later, what the target end dropped.
+// Shed leaves at the source what the target end dropped, until the target takes
+// something again.
 func (p targetEnd) Shed(from int64) uint64 {
 	p.mu.Lock()
-	p.generation++
-	g, id := p.generation, p.sourceID
+	g := p.renew()
+	p.shedFrom = from
 	p.mu.Unlock()
-	p.src.Start(fetch.Start{Generation: g, TopicID: id, Offset: from, LeaderEpoch: -1, After: shedPause})
+	p.src.Stop(g)
 	return g
 }
 
 // Starved has the lane recompress what waits.
 func (p targetEnd) Starved() { p.lane.deliver(delivery{p: p.partition}) }
 
-// Failed counts.
-func (p targetEnd) Failed(err error) { p.failed(status.ErrorProduce, err) }
+// Failed counts what brokers answer: connections count for the flow.
+func (p targetEnd) Failed(err error, n int) {
+	if errors.As(err, new(*kerr.Error)) {
+		p.flow.count(status.ErrorProduce)
+	}
+	p.failed(status.ErrorProduce, "cannot be stored on the target", err, n)
+}

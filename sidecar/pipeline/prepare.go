@@ -53,7 +53,7 @@ func (p *partition) walk(d fetch.Data, t *prepared) {
 	if p.flow.committed {
 		aborted = batch.NewAborted(d.Aborted)
 	}
-	want, epoch := d.Offset, d.LeaderEpoch
+	want, epoch, passed := d.Offset, d.LeaderEpoch, false
 	for set := d.Set; ; {
 		b, rest, err := batch.Next(set)
 		if err == io.EOF || err == batch.ErrPartial {
@@ -69,14 +69,18 @@ func (p *partition) walk(d fetch.Data, t *prepared) {
 		set = rest
 		covered := aborted.Covers(b)
 		last, leader := b.LastOffset(), b.LeaderEpoch() // once it is passed on its header is the target end's
-		if last < want {
+		if last < want && !passed {
 			continue // the response begins with the whole batch that holds the offset asked for
+		}
+		if passed && b.BaseOffset() < want { // offsets are not under the checksum
+			p.damaged(d.Generation, want, epoch, fmt.Errorf("%w: offset %d comes after %d", batch.ErrCorrupt, b.BaseOffset(), want-1))
+			return
 		}
 		if err := p.pass(b, d, want, covered, t); err != nil {
 			p.unreadable(d.Generation, want, err)
 			return
 		}
-		want, epoch = last+1, leader
+		want, epoch, passed = last+1, leader, true
 	}
 }
 
@@ -159,15 +163,15 @@ func (p *partition) damaged(generation uint64, offset int64, epoch int32, err er
 	p.corrupt++
 	n, id := p.corrupt, p.sourceID
 	if n < corruptTries {
-		p.generation++
+		p.renew()
 	}
-	g := p.generation
+	g, stalled := p.generation, p.content
 	p.mu.Unlock()
 	if n >= corruptTries {
 		p.unreadable(generation, offset, err)
 		return
 	}
-	if n == 1 {
+	if n == 1 && !stalled {
 		p.log.Warn("a batch arrived damaged, fetching it again", "offset", offset, "err", err)
 	}
 	p.dst.Continue(g)
@@ -177,14 +181,11 @@ func (p *partition) damaged(generation uint64, offset int64, epoch int32, err er
 // unreadable stalls the partition at a batch that cannot be copied. What was
 // read before it still goes out.
 func (p *partition) unreadable(generation uint64, offset int64, err error) {
-	if !p.wants(fetch.Data{Generation: generation}) {
-		return
-	}
 	reason := fmt.Sprintf("the source's batch at offset %d cannot be read: %v", offset, err)
 	if errors.Is(err, batch.ErrTooLarge) {
 		reason = fmt.Sprintf("the source's batch at offset %d has to be opened and is larger than %d MiB uncompressed: %v", offset, maxDecompressed>>20, err)
 	}
-	p.src.Stop()
-	p.stall(offset, reason, true)
-	p.flow.beginAfter(p, p.flow.cfg.Refresh)
+	if p.stallOf(generation, offset, reason) {
+		p.flow.beginAfter(p, p.flow.cfg.Refresh)
+	}
 }

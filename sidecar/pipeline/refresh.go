@@ -105,12 +105,12 @@ func (f *Flow) keepUp(t *topics.Topic, number int32) {
 // was fetched of it is stored and its position is saved. It says whether it began
 // to.
 func (f *Flow) leave(p *partition) (begins bool) {
-	p.src.Stop()
 	p.mu.Lock()
 	begins, p.leaving = !p.leaving, true
 	done := p.inbox == 0 && !p.dirty
-	at, known := p.position, p.known
+	at, known, g := p.position, p.known, p.generation
 	p.mu.Unlock()
+	p.src.Stop(g)
 	if !done || !p.dst.Idle() {
 		return begins // the next round looks again
 	}

@@ -16,7 +16,7 @@ func (f *Flow) Status() status.Flow {
 	s := status.Flow{
 		Name: f.cfg.Name(), From: f.cfg.From, To: f.cfg.To,
 		State: f.state, Reason: f.reason, Lanes: len(f.lanes),
-		MemoryInUse: f.frames.InUse(), MemoryLimit: f.frames.Limit(),
+		MemoryInUse: f.frames.InUse() + f.producer.SetAside(), MemoryLimit: f.frames.Limit(),
 		PositionsSave: f.savedAt, Topics: slices.Clone(f.problems), Errors: map[string]uint64{},
 	}
 	for _, kind := range status.ErrorKinds {

@@ -28,10 +28,6 @@ type recordError struct {
 // a broker says of a batch whose compressed body it cannot read.
 const serverErrors = 5
 
-// shedAfter is the number of failures in a row after which what waits is given
-// back: the target may be out of reach for long, and others need the memory.
-const shedAfter = 3
-
 // answered takes the answer to s. Answers come in the order of take.
 func (p *Partition) answered(s *sent, a answer) {
 	if p.answer(s, a) {
@@ -43,6 +39,7 @@ func (p *Partition) answered(s *sent, a answer) {
 func (p *Partition) answer(s *sent, a answer) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.flying--
 	if !p.holds(s) {
 		return false // dropped meanwhile
 	}
@@ -53,11 +50,11 @@ func (p *Partition) answer(s *sent, a answer) bool {
 	switch {
 	case a.err == nil:
 		s.stored, s.base = true, a.base
-		p.known, p.trip = true, a.trip
+		p.known, p.knownAt, p.trip = true, time.Now(), a.trip
 	case !p.failing:
 		p.failing = true
 		p.failure = describe(s, a)
-		p.owner.Failed(p.failure)
+		p.owner.Failed(p.failure, p.failures+1)
 	}
 	p.pop()
 	if p.failing && p.out == 0 {
@@ -158,6 +155,7 @@ func (p *Partition) settle() {
 	p.failing, p.failure = false, nil
 	p.next = 0
 	p.failures++
+	p.known = false
 	if len(p.sent) == 0 {
 		return
 	}
@@ -173,7 +171,6 @@ func (p *Partition) settle() {
 		}
 		p.wait(backoff(p.failures))
 	case moved:
-		p.known = false
 		p.producer.router.Stale()
 		if p.failures >= shedAfter {
 			p.shed()
@@ -224,21 +221,6 @@ func (p *Partition) release() {
 		p.bytes -= size(p.compacting.entries)
 	}
 	p.dropWaiting()
-}
-
-// shed gives what waits back to the owner.
-func (p *Partition) shed() {
-	from := int64(-1)
-	if p.compacting != nil {
-		from = p.compacting.from
-	} else if len(p.waiting) > 0 {
-		from = p.waiting[0].First
-	}
-	if from < 0 {
-		return
-	}
-	p.release()
-	p.generation = p.owner.Shed(from)
 }
 
 // split replaces the first batch, whose sequence stays, by its first n records

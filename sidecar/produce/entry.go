@@ -27,6 +27,8 @@ type Entry struct {
 	// Reencoded: the records were decoded. Compacted: they were, to make one
 	// batch of several.
 	Reencoded, Compacted bool
+
+	aside bool // the frame is outside of the budget
 }
 
 // Split parts what e says of the source after the first n records. The batches
@@ -134,11 +136,13 @@ type Owner interface {
 	Lost(error)
 	// Shed says that what waited and was not yet sent has been dropped, from
 	// this source offset on, so that it holds no memory while the target is out
-	// of reach. From now on only pushes of the returned generation are taken.
+	// of reach. What is left is sent until something is Acknowledged, which is
+	// the time to push again. Only pushes of the returned generation are taken.
 	Shed(from int64) (generation uint64)
 	// Starved says that small batches wait because the link is long: Compact is
 	// worth calling, by the goroutine that owns the source partition.
 	Starved()
-	// Failed counts an answer or a connection that failed and is tried again.
-	Failed(error)
+	// Failed says that storing failed for the n-th time in a row: the leader's
+	// answer, its connection, or that there is none. It is tried again.
+	Failed(err error, n int)
 }

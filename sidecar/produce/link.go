@@ -66,11 +66,9 @@ func (l *link) signal() {
 // run sends until ctx ends.
 func (l *link) run(ctx context.Context) {
 	var conn *wire.Conn
-	defer func() {
-		if conn != nil {
-			conn.Close()
-		}
-	}()
+	var session int64
+	hangUp := func() {}
+	defer func() { hangUp() }()
 	stop := context.AfterFunc(ctx, l.signal)
 	defer stop()
 	for failures := 0; ; {
@@ -78,7 +76,10 @@ func (l *link) run(ctx context.Context) {
 			return
 		}
 		if conn != nil && conn.Err() != nil {
-			conn.Close() // all its answers are in
+			hangUp() // all its answers are in
+			if err := conn.Err(); ctx.Err() == nil && !errors.Is(err, wire.ErrIdle) {
+				l.producer.o.Failed(err)
+			}
 			conn = nil
 			continue // what they made of the partitions comes first
 		}
@@ -90,12 +91,16 @@ func (l *link) run(ctx context.Context) {
 				}
 				failures++
 				l.producer.o.Failed(err)
-				l.hand(ctx, backoff(failures))
+				l.hand(ctx, backoff(failures), err)
 				continue
 			}
-			conn, failures = c, 0
+			// Sending may wait for the broker, for example while it throttles: the
+			// end of ctx must end that.
+			unhook := context.AfterFunc(ctx, c.Close)
+			hangUp = func() { unhook(); c.Close() }
+			conn, session, failures = c, l.producer.sessions.Add(1), 0
 		}
-		l.send(conn)
+		l.send(conn, session)
 	}
 }
 
@@ -124,7 +129,7 @@ func (l *link) dial(ctx context.Context) (*wire.Conn, error) {
 }
 
 // hand gives the ready partitions to whoever leads them by then, after d.
-func (l *link) hand(ctx context.Context, d time.Duration) {
+func (l *link) hand(ctx context.Context, d time.Duration, err error) {
 	l.producer.router.Stale()
 	select {
 	case <-ctx.Done():
@@ -132,7 +137,7 @@ func (l *link) hand(ctx context.Context, d time.Duration) {
 	case <-time.After(d):
 	}
 	for _, q := range l.takeReady() {
-		q.unreachable()
+		q.unreachable(err)
 		q.kick()
 	}
 }
@@ -146,18 +151,8 @@ func (l *link) takeReady() []*Partition {
 	return r
 }
 
-// unreachable counts a failure to reach the leader; nothing was sent.
-func (q *Partition) unreachable() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.failures++
-	if q.failures >= shedAfter && !q.stopped {
-		q.shed()
-	}
-}
-
 // send sends one request with a batch of each ready partition.
-func (l *link) send(conn *wire.Conn) {
+func (l *link) send(conn *wire.Conn, session int64) {
 	var items []item
 	size := 0
 	ready := l.takeReady()
@@ -172,7 +167,7 @@ func (l *link) send(conn *wire.Conn) {
 			q.kick()
 			continue
 		}
-		s := q.take(l.node)
+		s := q.take(session)
 		if s == nil {
 			continue // whatever it waits for will kick it
 		}

@@ -112,7 +112,7 @@ func (l *ledger) Acknowledged(a Ack) {
 
 func (l *ledger) Refused(r Refusal) { l.refused = &r }
 func (l *ledger) Lost(err error)    { l.lost = err }
-func (l *ledger) Failed(error)      {}
+func (l *ledger) Failed(error, int) {}
 func (l *ledger) Starved()          {}
 func (l *ledger) Shed(from int64) uint64 {
 	l.shedFrom = from
@@ -146,7 +146,8 @@ func TestNothingIsLostRepeatedOrReordered(t *testing.T) {
 		var flying []*flight
 		next := int64(0) // source offset
 		var pushed []int64
-		node := int32(1)
+		session := int64(1)
+		uneasy := false
 		push := func() {
 			var w batch.Builder
 			first := next
@@ -178,7 +179,7 @@ func TestNothingIsLostRepeatedOrReordered(t *testing.T) {
 			p.Push(l.generation, e)
 		}
 		take := func() {
-			s := p.take(node)
+			s := p.take(session)
 			if s == nil {
 				return
 			}
@@ -205,6 +206,7 @@ func TestNothingIsLostRepeatedOrReordered(t *testing.T) {
 			}
 			f := flying[0]
 			flying = flying[1:]
+			uneasy = f.answer.err != nil
 			p.answered(f.s, f.answer)
 		}
 		cut := func() {
@@ -218,11 +220,14 @@ func TestNothingIsLostRepeatedOrReordered(t *testing.T) {
 			for len(flying) > 0 {
 				answer1()
 			}
-			if !rapid.Bool().Draw(t, "new leader") {
-				return
-			}
-			node++
-			if len(p.sent) == 0 && rapid.Bool().Draw(t, "that does not know the producer") {
+			session++
+		}
+		// A broker forgets a producer when it is restarted, or when what it has of it
+		// is old. After a failure, that is, or on a new connection; without one it is
+		// trusted not to.
+		forget := func() {
+			stored := len(p.sent) > 0 && b.next != p.sent[0].sequence
+			if len(flying) == 0 && !stored && (uneasy || p.session != session) {
 				b.next, b.last = -1, nil
 			}
 		}
@@ -256,6 +261,7 @@ func TestNothingIsLostRepeatedOrReordered(t *testing.T) {
 				receive(rapid.SampledFrom([]error{kerr.NotEnoughReplicas, kerr.NotLeaderForPartition}).Draw(t, "err"))
 			},
 			"answer": func(*rapid.T) { answer1() },
+			"forget": func(*rapid.T) { forget() },
 			"cut":    func(*rapid.T) { cut() },
 			"":       func(*rapid.T) { settle() },
 		})
@@ -294,7 +300,7 @@ func TestNothingIsLostRepeatedOrReordered(t *testing.T) {
 			t.Fatalf("%d records acknowledged, %d stored", l.stored, len(want))
 		}
 		p.Stop()
-		if n := frames.InUse(); n != 0 {
+		if n := frames.InUse() + producer.SetAside(); n != 0 {
 			t.Fatalf("%d bytes of frames are still held", n)
 		}
 	})

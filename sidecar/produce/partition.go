@@ -36,9 +36,11 @@ type Partition struct {
 	starved    bool        // the owner knows that the link is long
 	trip       time.Duration
 
-	known    bool  // the leader has acknowledged something of this producer
-	node     int32 // the leader it was sent to last
-	failing  bool  // an answer was bad: nothing goes out until all are in
+	known    bool      // the leader has acknowledged something of this producer
+	knownAt  time.Time // when it last did
+	session  int64     // the connection it was sent on last
+	flying   int       // requests without an answer, also of what was dropped
+	failing  bool      // an answer was bad: nothing goes out until all are in
 	failure  error
 	failures int       // in a row
 	retryAt  time.Time // nothing goes out before
@@ -46,6 +48,11 @@ type Partition struct {
 	refusal  *Refusal // to be said once sent[0] is acknowledged
 	stopped  bool     // takes nothing until Reset
 }
+
+// knownFor is how long a leader is trusted to remember a producer of which it has
+// heard nothing. (Brokers forget after producer.id.expiration.ms, a day by
+// default, counted from the records' timestamps and not from their arrival.)
+const knownFor = time.Minute
 
 // Topic is the name of the topic on the target.
 func (p *Partition) Topic() string { return p.topic }
@@ -155,18 +162,24 @@ func (p *Partition) Continue(generation uint64) {
 	p.generation = max(p.generation, generation)
 }
 
-// Idle says that nothing waits and nothing is on its way.
+// Idle says that nothing waits and nothing is on its way: neither what may still
+// be resent, nor what was dropped and may yet be stored.
 func (p *Partition) Idle() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.stopped || len(p.waiting) == 0 && len(p.sent) == 0 && p.compacting == nil
+	return p.flying == 0 && p.empty()
+}
+
+func (p *Partition) empty() bool {
+	return len(p.waiting) == 0 && len(p.sent) == 0 && p.compacting == nil
 }
 
 // Stop drops everything; only Reset begins again.
 func (p *Partition) Stop() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.stop()
+	p.mu.Unlock()
+	p.producer.router.Forget(p)
 }
 
 func (p *Partition) stop() {
@@ -204,22 +217,28 @@ func (p *Partition) wait(d time.Duration) {
 	}
 }
 
-// take returns the next batch to go to node, nil when there is none at the
-// moment, with its sequence and producer in its header.
-func (p *Partition) take(node int32) *sent {
+// take returns the next batch to go out on the session, a connection to the
+// leader; nil when there is none at the moment. Its sequence and producer are in
+// its header.
+func (p *Partition) take(session int64) *sent {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stopped || p.failing || time.Now().Before(p.retryAt) {
 		return nil
 	}
-	if node != p.node {
+	if session != p.session {
 		// The old leader answers for all it was sent before the new one gets
-		// anything, and the new one does not know the producer yet: had it more
-		// than one batch, a refused first and an accepted second would be a gap.
+		// anything.
 		if p.out > 0 {
 			return nil
 		}
-		p.node, p.known = node, false
+		p.session, p.known = session, false
+	}
+	// A leader that does not know the producer (it is new to it, or was restarted,
+	// or has forgotten) takes any sequence. Had it more than one batch, a refused
+	// first and an accepted second would be a gap.
+	if p.out == 0 && time.Since(p.knownAt) > knownFor {
+		p.known = false
 	}
 	if p.out >= inFlight || p.out > 0 && !p.known {
 		return nil
@@ -233,6 +252,7 @@ func (p *Partition) take(node int32) *sent {
 	s := p.sent[p.next]
 	p.next++
 	p.out++
+	p.flying++
 	s.tries++
 	s.topic, s.held = p.id, s.Frame
 	s.held.Retain()

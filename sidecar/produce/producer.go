@@ -39,7 +39,8 @@ type Producer struct {
 	sessions atomic.Int64
 
 	mu    sync.Mutex
-	ctx   context.Context // of Run, nil before and after it
+	ctx   context.Context // of Run, nil before it
+	ended bool
 	links map[int32]*link
 	wg    sync.WaitGroup // of links
 }
@@ -47,8 +48,12 @@ type Producer struct {
 // New makes a producer. It sends nothing until Run.
 func New(o Options) *Producer {
 	p := &Producer{o: o, aside: wire.NewPool(0), links: map[int32]*link{}}
-	p.router = cluster.NewRouter(o.Leaders,
-		func(q *Partition) (string, int32) { return q.topic, q.number }, p.arrive, o.Failed)
+	p.router = cluster.NewRouter(o.Leaders, cluster.RouterCalls[*Partition]{
+		Name:       func(q *Partition) (string, int32) { return q.topic, q.number },
+		Arrive:     p.arrive,
+		Leaderless: func(q *Partition) { q.unreachable(errNoLeader) },
+		Failed:     o.Failed,
+	})
 	return p
 }
 
@@ -59,29 +64,21 @@ func (p *Producer) Partition(topic string, number int32, owner Owner) *Partition
 
 // Run sends until ctx ends, and returns when all connections are closed.
 func (p *Producer) Run(ctx context.Context) {
-	p.running(ctx)
-	p.router.Run(ctx)
-	p.running(nil)
-	p.wg.Wait()
-}
-
-func (p *Producer) runs() bool {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.ctx != nil
-}
-
-func (p *Producer) running(ctx context.Context) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.ctx = ctx
+	p.mu.Unlock()
+	p.router.Run(ctx)
+	p.mu.Lock()
+	p.ended = true // and nobody is on his way to a new link
+	p.mu.Unlock()
+	p.wg.Wait()
 }
 
 // arrive has the link to the node look at q.
 func (p *Producer) arrive(node int32, q *Partition) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.ctx == nil {
+	if p.ctx == nil || p.ended {
 		return
 	}
 	l := p.links[node]
@@ -99,9 +96,4 @@ func (p *Producer) arrive(node int32, q *Partition) {
 func (p *Producer) SetAside() int64 { return p.aside.InUse() }
 
 // kick has the leader's link look at the partition, once it has a leader.
-func (p *Partition) kick() {
-	if !p.led() && p.producer.runs() {
-		p.leaderless()
-	}
-	p.producer.router.Route(p)
-}
+func (p *Partition) kick() { p.producer.router.Route(p) }
