@@ -12,17 +12,16 @@ import (
 	"mirror/sidecar/status"
 )
 
-// roughScenarios harm the shared clusters or the links to them, so they play one
-// after the other, when all else is over.
+// roughScenarios harm the shared clusters or the links to them.
 func (k *kafka) roughScenarios() []contract.Scenario {
 	return []contract.Scenario{
-		{Name: "corrupt", Real: true, Run: k.bitsFlipOnTheWay},
-		{Name: "cut", Real: true, Run: k.linksAreCut},
-		{Name: "long-link", Real: true, Run: k.smallBatchesOnALongLink},
-		{Name: "idle", Real: true, Run: k.idleConnectionsAreClosed},
-		{Name: "throttled", Real: true, Run: k.quotasSlowItDown},
-		{Name: "memory", Real: true, Run: k.memoryIsBounded},
-		{Name: "broker-restart", Real: true, Run: k.brokersAreKilled},
+		{Name: "corrupt", Real: true, Alone: true, Run: k.bitsFlipOnTheWay},
+		{Name: "cut", Real: true, Alone: true, Run: k.linksAreCut},
+		{Name: "long-link", Real: true, Alone: true, Run: k.smallBatchesOnALongLink},
+		{Name: "idle", Real: true, Alone: true, Run: k.idleConnectionsAreClosed},
+		{Name: "throttled", Real: true, Alone: true, Run: k.quotasSlowItDown},
+		{Name: "memory", Real: true, Alone: true, Run: k.memoryIsBounded},
+		{Name: "broker-restart", Real: true, Alone: true, Run: k.brokersAreKilled},
 	}
 }
 

@@ -60,20 +60,24 @@ type Pair struct {
 
 // Scenario is one promise.
 type Scenario struct {
-	Name string // letters, digits and dashes: its topics begin with it
-	Real bool   // plays on real brokers only
-	Run  func(*Env)
+	Name  string // letters, digits and dashes: its topics begin with it
+	Real  bool   // plays on real brokers only
+	Alone bool   // harms the clusters: nothing else may play meanwhile
+	Run   func(*Env)
 }
 
 // limit bounds a scenario, so that one that hangs says where.
 const limit = 90 * time.Second
 
-// Play runs the scenarios side by side. pair is asked for clusters by each: it
-// may give the same ones every time, as no two scenarios use the same topics.
+// Play runs the scenarios, those that may side by side. pair is asked for
+// clusters by each: it may give the same ones every time, as no two scenarios use
+// the same topics.
 func Play(t *testing.T, pair func(testing.TB) Pair, scenarios []Scenario) {
 	for _, s := range scenarios {
 		t.Run(s.Name, func(t *testing.T) {
-			t.Parallel()
+			if !s.Alone {
+				t.Parallel()
+			}
 			p := pair(t)
 			if s.Real && !p.Real {
 				t.Fatal("this scenario needs real brokers")

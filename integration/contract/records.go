@@ -34,11 +34,17 @@ var codecs = []struct {
 // oddRecords has every kind of record that a client can write: null and empty
 // are not the same, header names may repeat, times need not rise.
 func oddRecords(partition int32) []*kgo.Record {
-	now := time.Now()
-	h := func(key string, value []byte) kgo.RecordHeader { return kgo.RecordHeader{Key: key, Value: value} }
 	random := make([]byte, 300_000)
 	rng := rand.NewChaCha8([32]byte{7})
 	rng.Read(random)
+	return append(smallOddRecords(partition), &kgo.Record{Partition: partition, Value: random},
+		&kgo.Record{Partition: partition, Value: bytes.Repeat([]byte("again and again "), 20_000)})
+}
+
+// smallOddRecords are those of oddRecords that are not large.
+func smallOddRecords(partition int32) []*kgo.Record {
+	now := time.Now()
+	h := func(key string, value []byte) kgo.RecordHeader { return kgo.RecordHeader{Key: key, Value: value} }
 	rs := []*kgo.Record{
 		{Key: []byte("key"), Value: []byte("value")},
 		{Key: []byte("tombstone")},
@@ -50,8 +56,6 @@ func oddRecords(partition int32) []*kgo.Record {
 		{Value: []byte("ten years ago"), Timestamp: now.AddDate(-10, 0, 0)},
 		{Value: []byte("half an hour ahead"), Timestamp: now.Add(30 * time.Minute)},
 		{Value: []byte{0, 255, 254, 128}, Key: []byte{0}},
-		{Value: random},
-		{Value: bytes.Repeat([]byte("again and again "), 20_000)},
 	}
 	for _, r := range rs {
 		r.Partition = partition
@@ -96,7 +100,9 @@ func backlogIsMerged(e *Env) {
 	e.Create(e.Source, topic, 2)
 	small := e.Source.Client(e, kgo.ProducerBatchMaxBytes(2<<10), kgo.MaxProduceRequestsInflightPerBroker(1))
 	for p := range int32(2) {
-		e.PutWith(small, topic, Numbered(p, fmt.Sprintf("%0300d", 0), 3000)...)
+		for range 10 {
+			e.PutWith(small, topic, append(Numbered(p, fmt.Sprintf("%0300d", 0), 300), smallOddRecords(p)...)...)
+		}
 	}
 	m := e.Start()
 	m.CaughtUp(topic)
@@ -130,7 +136,7 @@ func cutBatchStartsWhereTheLogDoes(e *Env) {
 	e.Create(e.Source, topic, int32(len(codecs)))
 	for i, c := range codecs {
 		client := e.Source.Client(e, kgo.ProducerBatchCompression(c.codec), kgo.ProducerLinger(0))
-		e.PutWith(client, topic, Numbered(int32(i), "first", 10)...)
+		e.PutWith(client, topic, append(Numbered(int32(i), "first", 10), smallOddRecords(int32(i))...)...)
 		e.Trim(e.Source, topic, int32(i), 4)
 	}
 	m := e.Start()
@@ -138,12 +144,13 @@ func cutBatchStartsWhereTheLogDoes(e *Env) {
 	var want [][]string
 	for range codecs {
 		var left []string
-		for _, r := range Numbered(0, "first", 10)[4:] {
+		for _, r := range append(Numbered(0, "first", 10)[4:], smallOddRecords(0)...) {
 			left = append(left, string(r.Value))
 		}
 		want = append(want, left)
 	}
 	e.WantValues(e.Target, m.TargetName(topic), want...)
+	m.WantSame(topic)
 }
 
 // The target takes less in one batch than the source: batches are split. One

@@ -22,7 +22,7 @@ func appendTimesOfTheSourceBecomeTheRecords(e *Env) {
 	old := time.Now().Add(-48 * time.Hour)
 	for i, c := range codecs {
 		client := e.Source.Client(e, kgo.ProducerBatchCompression(c.codec))
-		rs := Numbered(int32(i), c.name, 50)
+		rs := append(Numbered(int32(i), c.name, 50), smallOddRecords(int32(i))...)
 		for n, r := range rs {
 			r.Timestamp = old.Add(time.Duration(n) * time.Second)
 		}
@@ -46,7 +46,7 @@ func targetStampsItsOwnTimes(e *Env) {
 		e.Create(e.Source, e.Topic(kind), int32(len(codecs)), "message.timestamp.type", kind)
 		for i, c := range codecs {
 			client := e.Source.Client(e, kgo.ProducerBatchCompression(c.codec))
-			rs := Numbered(int32(i), c.name, 50)
+			rs := append(Numbered(int32(i), c.name, 50), smallOddRecords(int32(i))...)
 			for _, r := range rs {
 				r.Timestamp = time.Now().Add(-time.Hour)
 			}
