@@ -55,7 +55,8 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// reach makes a new client and asks it for the brokers: whatever is wrong with new connections shows.
+// reach makes a new client and asks it for the brokers: whatever is wrong with new connections
+// shows.
 func reach(t *testing.T, c *Cluster) error {
 	t.Helper()
 	client, err := c.NewClient(kgo.RetryTimeout(1))

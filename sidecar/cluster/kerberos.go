@@ -1,15 +1,41 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
 	krb5client "github.com/jcmturner/gokrb5/v8/client"
 	krb5config "github.com/jcmturner/gokrb5/v8/config"
 	"github.com/jcmturner/gokrb5/v8/keytab"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/kerberos"
 
 	"mirror/sidecar/config"
 )
+
+// gssapi is the mechanism GSSAPI, with Kerberos.
+type gssapi struct {
+	cfg config.Kerberos
+}
+
+func (*gssapi) Name() string { return "GSSAPI" }
+
+// Authenticate logs in at the KDC and gets a ticket for the broker. The session needs only its key,
+// so the client, which would renew the login by itself for ever, ends here.
+func (g *gssapi) Authenticate(ctx context.Context, addr string) (sasl.Session, []byte, error) {
+	client, err := kerberosClient(g.cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer client.Destroy()
+	auth := kerberos.Auth{Client: client, Service: g.cfg.Service, PersistAfterAuth: true}
+	session, first, err := auth.AsMechanism().Authenticate(ctx, addr)
+	if err != nil {
+		return nil, nil, fmt.Errorf("get a ticket for %s at %s as %s: %w", g.cfg.Service, addr, g.cfg.Principal, err)
+	}
+	return session, first, nil
+}
 
 // kerberosClient returns a client for one session, from krb5.conf and keytab as they are now. It
 // has not talked to the KDC yet; whoever logs in with it destroys it.

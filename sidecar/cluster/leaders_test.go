@@ -161,7 +161,8 @@ func TestMovesVanishingsAndForgetting(t *testing.T) {
 	expectLeader(t, l, "topic", 1, info.Leader, info.Epoch)
 }
 
-// countMetadata counts the metadata requests of f that name topics; gate, if not nil, is called before the answer.
+// countMetadata counts the metadata requests of f that name topics; gate, if not nil, is called
+// before the answer.
 func countMetadata(f *kfake.Cluster, gate func(n int)) func() int {
 	var mu sync.Mutex
 	n := 0

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/sasl"
-	"github.com/twmb/franz-go/pkg/sasl/kerberos"
 	"github.com/twmb/franz-go/pkg/sasl/oauth"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
@@ -53,15 +52,10 @@ func mechanism(cfg config.SASL) (sasl.Mechanism, error) {
 	case config.AWSMSKIAM:
 		return &mskIAM{cfg: cfg.AWS}, nil
 	case config.KerberosV5:
-		k, err := kerberosClient(cfg.Kerberos)
-		if err != nil {
+		if _, err := kerberosClient(cfg.Kerberos); err != nil {
 			return nil, err
 		}
-		k.Destroy()
-		return kerberos.Kerberos(func(context.Context) (kerberos.Auth, error) {
-			client, err := kerberosClient(cfg.Kerberos)
-			return kerberos.Auth{Client: client, Service: cfg.Kerberos.Service}, err
-		}), nil
+		return &gssapi{cfg: cfg.Kerberos}, nil
 	}
 	return nil, fmt.Errorf("sasl.mechanism %q is not known", cfg.Mechanism)
 }

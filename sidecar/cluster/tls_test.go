@@ -107,9 +107,9 @@ func TestTLS(t *testing.T) {
 	ours, theirs := newAuthority(t), newAuthority(t)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	ours.writeCA(t, ca)
-	expired, named := loopback, loopback
+	expired := loopback
 	expired.until = time.Now().Add(-time.Hour)
-	named = leaf{names: []string{"broker.internal"}, until: loopback.until}
+	named := leaf{names: []string{"broker.internal"}, until: loopback.until}
 	tests := []struct {
 		name string
 		opt  kfake.Opt
