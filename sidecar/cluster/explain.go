@@ -71,8 +71,11 @@ func adviseTLS(err error) string {
 	case errors.As(err, &record):
 		return "the listener does not speak TLS: use its TLS port, or set tls.enabled = false"
 	}
-	// Alerts of the other side have no type of their own.
+	// What follows has no type of its own.
 	text := err.Error()
+	if strings.Contains(text, "appear to be a tls alert record") { // kgo, of the size of an answer
+		return "the listener speaks TLS: set tls.enabled = true, or use its plaintext port"
+	}
 	for _, alert := range []string{"bad certificate", "certificate required", "unknown certificate authority", "expired certificate", "certificate unknown", "unknown certificate"} {
 		if strings.Contains(text, "remote error: tls: "+alert) {
 			return "the broker refuses the mirror's certificate: check tls.cert_file and tls.key_file"

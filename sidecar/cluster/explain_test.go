@@ -39,6 +39,7 @@ func TestExplain(t *testing.T) {
 		{context.DeadlineExceeded, "does not answer in time"},
 		{os.ErrDeadlineExceeded, "does not answer in time"},
 		{tls.RecordHeaderError{}, "does not speak TLS"},
+		{errors.New("invalid large response size 352518912 > limit 104857600; the first three bytes received appear to be a tls alert record for TLS v1.2"), "set tls.enabled = true"},
 		{errors.New("remote error: tls: unknown certificate authority"), "check tls.cert_file"},
 		{kerr.SaslAuthenticationFailed, "check user, secret and mechanism"},
 		{kerr.UnsupportedSaslMechanism, "set sasl.mechanism"},

@@ -250,7 +250,7 @@ func TestEnds(t *testing.T) {
 		{"negative size", func(s *side) { s.next(); s.write([]byte{0xff, 0, 0, 0}) }, 1, "announces an answer of -16777216 bytes", nil},
 		{"size above the limit", func(s *side) { s.next(); s.write([]byte{0, 0x10, 0, 1}) }, 1, "announces an answer of 1048577 bytes, allowed are 4 to 1048576", nil},
 		{"size below the header", func(s *side) { s.next(); s.write([]byte{0, 0, 0, 3}) }, 1, "announces an answer of 3 bytes", nil},
-		{"tls", func(s *side) { s.next(); s.write([]byte{0x15, 3, 3, 0, 2, 2, 80}) }, 1, "answers in TLS", nil},
+		{"tls", func(s *side) { s.next(); s.write([]byte{0x15, 3, 3, 0, 2, 2, 80}) }, 1, "answers in TLS: enable tls", nil},
 		{"http", func(s *side) { s.next(); s.write([]byte("HTTP/1.1 400 Bad Request\r\n")) }, 1, "is an HTTP server", nil},
 		{"wrong correlation id", func(s *side) { s.next(); s.write([]byte{0, 0, 0, 4, 0, 0, 0, 77}) }, 1, "answered request 77 while request 2 was due", nil},
 		{"truncated answer", func(s *side) {

@@ -204,7 +204,7 @@ func (c *Conn) sizeError(size [4]byte) error {
 	n := int32(binary.BigEndian.Uint32(size[:]))
 	switch {
 	case (size[0] == 0x15 || size[0] == 0x16) && size[1] == 3: // a TLS alert or handshake record
-		return fmt.Errorf("broker %s answers in TLS, which this connection does not use", c.addr)
+		return fmt.Errorf("broker %s answers in TLS: enable tls for this cluster", c.addr)
 	case string(size[:]) == "HTTP":
 		return fmt.Errorf("%s is an HTTP server, not a Kafka broker", c.addr)
 	}
