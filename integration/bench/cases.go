@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// benchCase is a kind of data, and the link it is mirrored over.
+type benchCase struct {
+	Name       string `json:"name"` // of its source topic too
+	About      string `json:"about"`
+	Codec      string `json:"codec"`             // none, lz4, zstd
+	BatchBytes int    `json:"batch_limit_bytes"` // of the producer: the records of a batch before compression
+	Partitions int    `json:"partitions"`
+	Busy       int    `json:"busy_partitions"` // evenly among all; the others stay empty
+	// Far is the cluster at the end of a long link, source or target; "": none.
+	Far string `json:"far,omitempty"`
+	// Share of the size that is used: a single partition over a long link is slow.
+	Share int64 `json:"-"`
+}
+
+var allCases = []benchCase{
+	{Name: "none-16k", About: "uncompressed, 16 KiB batches, 8 partitions", Codec: "none", BatchBytes: 16 << 10, Partitions: 8, Busy: 8, Share: 1},
+	{Name: "lz4-16k", About: "lz4, 16 KiB batches, 8 partitions", Codec: "lz4", BatchBytes: 16 << 10, Partitions: 8, Busy: 8, Share: 1},
+	{Name: "zstd-16k", About: "zstd, 16 KiB batches, 8 partitions", Codec: "zstd", BatchBytes: 16 << 10, Partitions: 8, Busy: 8, Share: 1},
+	{Name: "zstd-900k", About: "zstd, 0.9 MB batches, 8 partitions", Codec: "zstd", BatchBytes: 900_000, Partitions: 8, Busy: 8, Share: 1},
+	{Name: "wide", About: "lz4, 16 KiB batches, 1,000 partitions of which 20 are busy", Codec: "lz4", BatchBytes: 16 << 10, Partitions: 1000, Busy: 20, Share: 1},
+	{Name: "far-target", About: "lz4, 16 KiB batches, 1 partition, a quarter of the size, target 50 ms away", Codec: "lz4", BatchBytes: 16 << 10, Partitions: 1, Busy: 1, Far: "target", Share: 4},
+	{Name: "far-source", About: "lz4, 16 KiB batches, 1 partition, a quarter of the size, source 50 ms away", Codec: "lz4", BatchBytes: 16 << 10, Partitions: 1, Busy: 1, Far: "source", Share: 4},
+}
+
+// busy has the numbers of the partitions with records.
+func (c benchCase) busy() []int32 {
+	numbers := make([]int32, c.Busy)
+	for i := range numbers {
+		numbers[i] = int32(i * (c.Partitions / c.Busy))
+	}
+	return numbers
+}
+
+// pick has those of all whose names are in the list, in the order of all; all of
+// them for an empty list.
+func pick[T any](what, list string, all []T, name func(T) string) ([]T, error) {
+	if list == "" {
+		return all, nil
+	}
+	var names []string
+	for _, x := range all {
+		names = append(names, name(x))
+	}
+	wanted := strings.Split(list, ",")
+	for _, w := range wanted {
+		if !slices.Contains(names, w) {
+			return nil, fmt.Errorf("no %s %q: there are %s", what, w, strings.Join(names, ", "))
+		}
+	}
+	var picked []T
+	for i, x := range all {
+		if slices.Contains(wanted, names[i]) {
+			picked = append(picked, x)
+		}
+	}
+	return picked, nil
+}
+
+// size is a number of bytes, as a flag.
+type size int64
+
+func (s *size) String() string { return strconv.FormatInt(int64(*s), 10) }
+
+// Set reads a number with KiB, MiB, GiB or nothing behind it.
+func (s *size) Set(text string) error {
+	digits, unit := text, int64(1)
+	for i, name := range []string{"KiB", "MiB", "GiB"} {
+		if d, ok := strings.CutSuffix(text, name); ok {
+			digits, unit = d, 1<<(10*(i+1))
+		}
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n <= 0 || n > math.MaxInt64/unit {
+		return fmt.Errorf("not a size like 64MiB")
+	}
+	*s = size(n * unit)
+	return nil
+}

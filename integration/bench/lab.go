@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"time"
+)
+
+// lab is where all runs happen.
+type lab struct {
+	options
+	source, target *broker
+	mirror         string // the program
+	dir            string
+	runs           int // so far: each has an alias of its own
+	progress       io.Writer
+}
+
+// measureAll runs everything. With an error the report has what was done before.
+func measureAll(ctx context.Context, o options, progress io.Writer) (Report, error) {
+	report := Report{Started: time.Now().UTC(), Image: o.image, CPUs: runtime.NumCPU(), Go: runtime.Version(), Size: int64(o.size)}
+	dir, err := os.MkdirTemp("", "mirror-bench")
+	if err != nil {
+		return report, err
+	}
+	defer os.RemoveAll(dir)
+	l := &lab{options: o, dir: dir, mirror: filepath.Join(dir, "mirror"), progress: progress}
+	l.say("building the mirror, starting two brokers")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", l.mirror, "mirror")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return report, fmt.Errorf("build the mirror: %w; %s", err, out)
+	}
+	for _, b := range []struct {
+		name string
+		at   **broker
+	}{{"source", &l.source}, {"target", &l.target}} {
+		*b.at, err = startBroker(ctx, o.image, b.name)
+		defer (*b.at).close()
+		if err != nil {
+			return report, err
+		}
+	}
+	for _, c := range o.cases {
+		result, err := l.measureCase(ctx, c)
+		report.Cases = append(report.Cases, result)
+		if err != nil {
+			return report, fmt.Errorf("case %s: %w", c.Name, err)
+		}
+	}
+	return report, nil
+}
+
+func (l *lab) say(format string, args ...any) { fmt.Fprintf(l.progress, format+"\n", args...) }
+
+// measureCase makes the data of a case and has each subject copy it, all of them
+// in turn, as often as asked.
+func (l *lab) measureCase(ctx context.Context, c benchCase) (Case, error) {
+	l.say("%s: making the data", c.Name)
+	data, err := l.fill(ctx, c, int64(l.size))
+	result := Case{benchCase: c, dataset: data}
+	if err != nil {
+		return result, err
+	}
+	// The brokers' code gets warm on what does not count.
+	warm := subject{name: "warming up", start: startLoop, noLight: true}
+	if r := l.measure(ctx, c, data, warm, 0); r.Error != "" {
+		return result, fmt.Errorf("%s: %s", warm.name, r.Error)
+	}
+	for n := range l.options.runs {
+		for _, s := range l.subjects {
+			r := l.measure(ctx, c, data, s, n+1)
+			if ctx.Err() != nil {
+				return result, ctx.Err()
+			}
+			result.Runs = append(result.Runs, r)
+		}
+	}
+	return result, errors.Join(l.source.clear(ctx, ""), l.target.clear(ctx, ""))
+}
+
+// measure is one run of one subject.
+func (l *lab) measure(ctx context.Context, c benchCase, data dataset, s subject, n int) Run {
+	l.runs++
+	j := job{benchCase: c, dataset: data, image: l.image, mirror: l.mirror, dir: l.dir, target: l.target,
+		from: l.source.address(c.Far == "source"), to: l.target.address(c.Far == "target"),
+		alias: fmt.Sprintf("run%02d", l.runs), light: fmt.Sprintf("light%02d", l.runs)}
+	r := Run{Subject: s.name, Run: n, figures: noFigures()}
+	err := l.measureJob(ctx, j, s, &r)
+	if err != nil {
+		r.Error = err.Error()
+	}
+	l.say("%s: %s, run %d: %s", c.Name, s.name, n, r)
+	return r
+}
+
+func (l *lab) measureJob(ctx context.Context, j job, s subject, r *Run) error {
+	if err := errors.Join(l.source.clear(ctx, j.Name), l.target.clear(ctx, "")); err != nil {
+		return err
+	}
+	if err := l.source.create(ctx, j.light, 1); err != nil {
+		return err
+	}
+	if err := l.settle(ctx); err != nil {
+		return err
+	}
+	start := time.Now()
+	x, err := s.start(ctx, j)
+	if err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	defer x.stop()
+	t, err := follow(ctx, start, x.total, l.limit, func(ctx context.Context) (sample, error) { return l.look(ctx, x) })
+	switch {
+	case errors.Is(err, errLimit) && t.first.done > 0:
+		r.Note = fmt.Sprintf("cut after %v at %.0f %%", l.limit, 100*float64(t.end.done)/float64(x.total))
+	case err != nil:
+		return fmt.Errorf("%w; %d of %d arrived; it wrote: %s", err, t.end.done, x.total, x.log())
+	}
+	r.figures = t.figures(x.total, j.Payload)
+	if r.Note == "" && !s.noLight && l.options.light > 0 {
+		late, err := l.light(ctx, j, int(l.options.light.Seconds()*lightRate))
+		if err != nil {
+			return err
+		}
+		r.P50, r.P99 = quantile(late, 0.5), quantile(late, 0.99)
+	}
+	peak, err := peakMemory(x.pid)
+	if err != nil {
+		return err
+	}
+	r.Memory = Figure(float64(peak) / 1e6)
+	return nil
+}

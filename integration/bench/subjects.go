@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// job is one run of one subject.
+type job struct {
+	benchCase
+	dataset
+	image  string
+	mirror string // the mirror's program
+	dir    string // for files
+	from   string // address of the source, near or far
+	to     string
+	alias  string // of the source: targets are <alias>.<topic>; no two jobs have the same
+	light  string // a second topic, of one partition, still empty
+	target *broker
+}
+
+// topics are what a subject copies.
+func (j job) topics() []string { return []string{j.Name, j.light} }
+
+func (j job) copyOf(topic string) string { return j.alias + "." + topic }
+
+// arrived is how many of the case's records the target has.
+func (j job) arrived(ctx context.Context) (int64, error) {
+	return j.target.ends(ctx, j.copyOf(j.Name), j.busy())
+}
+
+// subject is something that copies.
+type subject struct {
+	name, about string
+	noLight     bool // it has no records whose latency could be measured
+	start       func(context.Context, job) (*running, error)
+}
+
+// running is a subject at work.
+type running struct {
+	pid  int           // whose CPU and memory are its own
+	stop func()        // ends it, waits, and leaves nothing of it
+	log  func() string // the end of what it wrote
+	// done says how much of total has arrived.
+	done  func(context.Context) (int64, error)
+	total int64
+}
+
+const mirrorName = "mirror"
+
+var allSubjects = []subject{
+	{name: "copy", about: "reads and writes the same bytes, socket to socket: the floor", noLight: true, start: startCopy},
+	{name: "kgo", about: "a plain loop with franz-go: fetch, produce, each partition to its own", start: startLoop},
+	{name: "mm2", about: "MirrorMaker 2, defaults", start: func(_ context.Context, j job) (*running, error) { return startMirrorMaker(j, nil) }},
+	{name: "mm2-tuned", about: "MirrorMaker 2, 256 KiB batches, linger 20 ms, the source's codec, 2,000 records a poll", start: startTuned},
+	{name: mirrorName, about: "the mirror of this module, defaults", start: startMirror},
+}
+
+// own is a child of this program or the mirror, as a subject.
+func (j job) own(p *process) *running {
+	return &running{pid: p.pid(), stop: p.stop, log: p.output.String, done: j.arrived, total: j.Records}
+}
+
+func startMirror(_ context.Context, j job) (*running, error) {
+	admin, err := freePorts(1)
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(j.dir, "mirror.toml")
+	text := fmt.Sprintf(`[admin]
+listen = "127.0.0.1:%d"
+[clusters.%s]
+bootstrap = [%q]
+[clusters.bench]
+bootstrap = [%q]
+[[flows]]
+from = %q
+to = "bench"
+topics = ['%s', '%s']
+`, admin[0], j.alias, j.from, j.to, j.alias, j.Name, j.light)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	p, err := launch(j.mirror, "run", "-c", file)
+	if err != nil {
+		return nil, err
+	}
+	return j.own(p), nil
+}
+
+func startLoop(ctx context.Context, j job) (*running, error) {
+	for topic, partitions := range map[string]int{j.Name: j.Partitions, j.light: 1} {
+		if err := j.target.create(ctx, j.copyOf(topic), partitions); err != nil {
+			return nil, err
+		}
+	}
+	p, err := launchSelf(append([]string{loopChild, j.from, j.to, j.Codec, j.alias}, j.topics()...)...)
+	if err != nil {
+		return nil, err
+	}
+	return j.own(p), nil
+}
+
+func startCopy(_ context.Context, j job) (*running, error) {
+	ends, err := newEnds(j.Stored)
+	if err != nil {
+		return nil, err
+	}
+	from, to := ends.source.Addr().String(), ends.target.Addr().String()
+	var far *link
+	if j.Far != "" {
+		address := map[string]*string{"source": &from, "target": &to}[j.Far]
+		if far, err = newLink(*address, oneWay); err != nil {
+			ends.close()
+			return nil, err
+		}
+		*address = far.address()
+	}
+	p, err := launchSelf(copyChild, from, to)
+	stop := func() {
+		if p != nil {
+			p.stop()
+		}
+		ends.close()
+		if far != nil {
+			far.close()
+		}
+	}
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	return &running{pid: p.pid(), stop: stop, log: p.output.String, total: j.Stored,
+		done: func(context.Context) (int64, error) { return ends.arrived.Load(), nil }}, nil
+}
+
+// children are what this program does as a child of itself, by its first
+// argument. They return only when they fail.
+var children = map[string]func(args []string) error{loopChild: loop, copyChild: copyBytes}
+
+func launchSelf(args ...string) (*process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return launch(self, args...)
+}
