@@ -12,7 +12,7 @@ import (
 // first one, a broker that has to be repaired takes long.
 const (
 	noLeaderWait = 250 * time.Millisecond
-	noLeaderMost = 4 * time.Second
+	noLeaderMost = 2 * time.Second
 )
 
 // Router brings partitions to the broker that leads them, and asks for fresh

@@ -247,9 +247,6 @@ func (p targetEnd) Acknowledged(a produce.Ack) {
 		p.position.Offset, p.position.SourceLeaderEpoch = a.Last, a.LeaderEpoch
 	}
 	p.dirty = true
-	from := p.shedFrom
-	again := fetch.Start{Generation: p.generation, TopicID: p.sourceID, Offset: from, LeaderEpoch: -1}
-	p.shedFrom = -1
 	if a.Count > 0 {
 		p.gotThrough(status.ErrorProduce)
 		p.losses = 0
@@ -279,9 +276,6 @@ func (p targetEnd) Acknowledged(a produce.Ack) {
 	p.mu.Unlock()
 	if mended {
 		p.log.Info("copying again", "offset", a.Last)
-	}
-	if from >= 0 {
-		p.src.Start(again)
 	}
 	if held <= p.flow.partitionLimit/2 {
 		p.src.Resume()
@@ -313,8 +307,7 @@ func (p targetEnd) Lost(err error) {
 	p.flow.beginAfter(p.partition, beginPause)
 }
 
-// Shed leaves at the source what the target end dropped, until the target takes
-// something again.
+// Shed leaves at the source what the target end dropped, until it is Ready.
 func (p targetEnd) Shed(from int64) uint64 {
 	p.mu.Lock()
 	g := p.renew()
@@ -322,6 +315,17 @@ func (p targetEnd) Shed(from int64) uint64 {
 	p.mu.Unlock()
 	p.src.Stop(g)
 	return g
+}
+
+// Ready fetches again what was shed.
+func (p targetEnd) Ready() {
+	p.mu.Lock()
+	s := fetch.Start{Generation: p.generation, TopicID: p.sourceID, Offset: p.shedFrom, LeaderEpoch: -1}
+	p.shedFrom = -1
+	p.mu.Unlock()
+	if s.Offset >= 0 {
+		p.src.Start(s)
+	}
 }
 
 // Starved has the lane recompress what waits.

@@ -51,7 +51,11 @@ func (p *Partition) answer(s *sent, a answer) bool {
 	case a.err == nil:
 		s.stored, s.base = true, a.base
 		p.known, p.knownAt, p.trip = true, time.Now(), a.trip
-	case !p.failing:
+	default:
+		s.unsure = s.unsure || maybeStored(a.err)
+		if p.failing {
+			break
+		}
 		p.failing = true
 		p.failure = describe(s, a)
 		p.owner.Failed(p.failure, p.failures+1)
@@ -101,6 +105,7 @@ func (p *Partition) pop() {
 	p.next = max(p.next-n, 0)
 	if !p.failing {
 		p.failures = 0
+		p.ready()
 	}
 	if p.refusal != nil {
 		r := *p.refusal
@@ -252,7 +257,7 @@ func (p *Partition) part(e Entry, b batch.Batch, s *sent, sequence int32) *sent 
 	copy(e.Batch, b)
 	e.Batch.Rewrite(p.pid, sequence)
 	p.bytes += len(b)
-	return &sent{Entry: e, sequence: sequence, count: b.Count(), merged: s.merged, base: -1}
+	return &sent{Entry: e, sequence: sequence, count: b.Count(), merged: s.merged, unsure: s.unsure, base: -1}
 }
 
 // backoff is the time before the n-th try in a row: 50 ms, doubled up to 5 s.

@@ -27,8 +27,6 @@ type Entry struct {
 	// Reencoded: the records were decoded. Compacted: they were, to make one
 	// batch of several.
 	Reencoded, Compacted bool
-
-	aside bool // the frame is outside of the budget
 }
 
 // Split parts what e says of the source after the first n records. The batches
@@ -84,6 +82,8 @@ type sent struct {
 	merged   bool
 	tries    int
 	stored   bool  // acknowledged although one before it failed
+	unsure   bool  // a try failed in a way that does not tell whether it is stored
+	aside    bool  // it is in a frame of its own
 	base     int64 // its first target offset, once stored
 
 	// For the request that take hands it to: the bytes are held for as long as
@@ -134,11 +134,13 @@ type Owner interface {
 	// Lost is Refused for a reason that a new producer id mends: the broker's
 	// idea of the sequence is not ours, so what it has stored is not known.
 	Lost(error)
-	// Shed says that what waited and was not yet sent has been dropped, from
-	// this source offset on, so that it holds no memory while the target is out
-	// of reach. What is left is sent until something is Acknowledged, which is
-	// the time to push again. Only pushes of the returned generation are taken.
+	// Shed says that what is not stored has been dropped, from this source offset
+	// on, so that it holds no memory while the target is out of reach. From now on
+	// only pushes of the returned generation are taken, and none is wanted before
+	// Ready.
 	Shed(from int64) (generation uint64)
+	// Ready ends a Shed: the leader is within reach.
+	Ready()
 	// Starved says that small batches wait because the link is long: Compact is
 	// worth calling, by the goroutine that owns the source partition.
 	Starved()

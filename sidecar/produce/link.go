@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,6 +37,7 @@ type link struct {
 	ready    []*Partition
 	queued   map[*Partition]bool // is in ready
 	requests int                 // without an answer
+	down     error               // why the broker has not been reached for a while
 	trips    trips
 }
 
@@ -52,8 +54,12 @@ func (l *link) add(q *Partition) {
 		l.queued[q] = true
 		l.ready = append(l.ready, q)
 	}
+	down := l.down
 	l.mu.Unlock()
 	l.signal()
+	if down != nil {
+		q.unreachable(down, false)
+	}
 }
 
 func (l *link) signal() {
@@ -91,7 +97,7 @@ func (l *link) run(ctx context.Context) {
 				}
 				failures++
 				l.producer.o.Failed(err)
-				l.hand(ctx, backoff(failures), err)
+				l.hand(ctx, failures, err)
 				continue
 			}
 			// Sending may wait for the broker, for example while it throttles: the
@@ -99,6 +105,7 @@ func (l *link) run(ctx context.Context) {
 			unhook := context.AfterFunc(ctx, c.Close)
 			hangUp = func() { unhook(); c.Close() }
 			conn, session, failures = c, l.producer.sessions.Add(1), 0
+			l.fails(nil)
 		}
 		l.send(conn, session)
 	}
@@ -128,18 +135,37 @@ func (l *link) dial(ctx context.Context) (*wire.Conn, error) {
 	return l.producer.o.Dial(ctx, addr)
 }
 
-// hand gives the ready partitions to whoever leads them by then, after d.
-func (l *link) hand(ctx context.Context, d time.Duration, err error) {
+// hand gives the ready partitions to whoever leads them, a while after the n-th
+// failure in a row to connect.
+func (l *link) hand(ctx context.Context, n int, err error) {
 	l.producer.router.Stale()
+	if n >= shedAfter {
+		l.fails(err)
+	}
+	for _, q := range l.isReady() {
+		q.unreachable(err, n < shedAfter)
+	}
 	select {
 	case <-ctx.Done():
 		return
-	case <-time.After(d):
+	case <-time.After(backoff(n)):
 	}
 	for _, q := range l.takeReady() {
-		q.unreachable(err)
 		q.kick()
 	}
+}
+
+// fails keeps why the broker cannot be reached; nil: it can.
+func (l *link) fails(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down = err
+}
+
+func (l *link) isReady() []*Partition {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.ready)
 }
 
 func (l *link) takeReady() []*Partition {

@@ -114,6 +114,7 @@ func (l *ledger) Refused(r Refusal) { l.refused = &r }
 func (l *ledger) Lost(err error)    { l.lost = err }
 func (l *ledger) Failed(error, int) {}
 func (l *ledger) Starved()          {}
+func (l *ledger) Ready()            {}
 func (l *ledger) Shed(from int64) uint64 {
 	l.shedFrom = from
 	l.generation++

@@ -33,6 +33,7 @@ type Partition struct {
 	out        int         // of sent[:next], without an answer
 	bytes      int         // of waiting, compacting and sent
 	merging    bool        // the last batch taken was made of several
+	isShed     bool        // the owner waits for Ready
 	starved    bool        // the owner knows that the link is long
 	trip       time.Duration
 
@@ -194,7 +195,7 @@ func (p *Partition) drop() {
 		s.Frame.Release()
 	}
 	p.sent, p.next, p.out, p.bytes = nil, 0, 0, 0
-	p.failing, p.failure, p.failures, p.refusal, p.merging, p.starved = false, nil, 0, nil, false, false
+	p.failing, p.failure, p.failures, p.refusal, p.merging, p.starved, p.isShed = false, nil, 0, nil, false, false, false
 	p.wait(0)
 }
 
@@ -245,6 +246,9 @@ func (p *Partition) take(session int64) *sent {
 	}
 	for p.next < len(p.sent) && p.sent[p.next].stored {
 		p.next++
+	}
+	if len(p.sent) == 0 {
+		p.ready()
 	}
 	if p.next == len(p.sent) && !p.assign() {
 		return nil

@@ -35,7 +35,7 @@ type Options struct {
 type Producer struct {
 	o        Options
 	router   *cluster.Router[*Partition]
-	aside    *wire.Pool // of batches that wait for a target out of reach
+	aside    *wire.Pool // of batches that may be stored, while their leader is out of reach
 	sessions atomic.Int64
 
 	mu    sync.Mutex
@@ -51,7 +51,7 @@ func New(o Options) *Producer {
 	p.router = cluster.NewRouter(o.Leaders, cluster.RouterCalls[*Partition]{
 		Name:       func(q *Partition) (string, int32) { return q.topic, q.number },
 		Arrive:     p.arrive,
-		Leaderless: func(q *Partition) { q.unreachable(errNoLeader) },
+		Leaderless: func(q *Partition) { q.unreachable(errNoLeader, false) },
 		Failed:     o.Failed,
 	})
 	return p
@@ -92,7 +92,7 @@ func (p *Producer) arrive(node int32, q *Partition) {
 }
 
 // SetAside is the bytes that are held outside of the budget, for partitions whose
-// leaders are out of reach: no more than was on its way to them.
+// leaders are out of reach: at most as much as the budget again.
 func (p *Producer) SetAside() int64 { return p.aside.InUse() }
 
 // kick has the leader's link look at the partition, once it has a leader.
