@@ -17,6 +17,7 @@ func (k *kafka) roughScenarios() []contract.Scenario {
 	return []contract.Scenario{
 		{Name: "corrupt", Real: true, Alone: true, Run: k.bitsFlipOnTheWay},
 		{Name: "cut", Real: true, Alone: true, Run: k.linksAreCut},
+		{Name: "kill-far-away", Real: true, Alone: true, Run: k.killedWithMuchOnItsWay},
 		{Name: "long-link", Real: true, Alone: true, Run: k.smallBatchesOnALongLink},
 		{Name: "idle", Real: true, Alone: true, Run: k.idleConnectionsAreClosed},
 		{Name: "throttled", Real: true, Alone: true, Run: k.quotasSlowItDown},
@@ -88,6 +89,29 @@ func (k *kafka) linksAreCut(e *contract.Env) {
 func errors(f *contract.Flow) uint64 {
 	e := f.Status().Errors
 	return e[status.ErrorSourceConnection] + e[status.ErrorTargetConnection]
+}
+
+// On a long link much is on its way when the mirror is killed, records and positions.
+func (k *kafka) killedWithMuchOnItsWay(e *contract.Env) {
+	topic := e.Topic("t")
+	e.Create(e.Source, topic, 3)
+	link := k.target.Nodes[0].Proxy
+	e.Cleanup(func() { link.SetDelay(0) })
+	link.SetDelay(15 * time.Millisecond)
+	flow := contract.Flow{Keys: `commit_interval = "50ms"`}
+	load := e.Load(e.Source, topic, 3)
+	for range 3 {
+		p := e.Launch(flow)
+		p.Progress(topic, 1000)
+		p.Saved()
+		p.Progress(topic, 500)
+		p.Kill()
+	}
+	load.Stop()
+	link.SetDelay(0)
+	p := e.Launch(flow)
+	p.CaughtUp(topic)
+	p.WantNothingMissing(topic)
 }
 
 // A partition that falls behind because its small compressed batches wait for

@@ -68,10 +68,14 @@ func (l *lab) measureCase(ctx context.Context, c benchCase) (Case, error) {
 	if err != nil {
 		return result, err
 	}
-	// The brokers' code gets warm on what does not count.
-	warm := subject{name: "warming up", start: startLoop, noLight: true}
-	if r := l.measure(ctx, c, data, warm, 0); r.Error != "" {
-		return result, fmt.Errorf("%s: %s", warm.name, r.Error)
+	// The brokers' code gets warm on what does not count: large batches and small.
+	for _, s := range []subject{
+		{name: "warming up with the loop", prepare: prepareLoop, start: startLoop, apart: true},
+		{name: "warming up with the mirror", start: startMirror, apart: true},
+	} {
+		if r := l.measure(ctx, c, data, s, 0); r.Error != "" {
+			return result, fmt.Errorf("%s: %s", s.name, r.Error)
+		}
 	}
 	for n := range l.options.runs {
 		for _, s := range l.subjects {
@@ -107,11 +111,16 @@ func (l *lab) measureJob(ctx context.Context, j job, s subject, r *Run) error {
 	if err := l.source.create(ctx, j.light, 1); err != nil {
 		return err
 	}
+	if s.prepare != nil {
+		if err := s.prepare(ctx, j); err != nil {
+			return err
+		}
+	}
 	if err := l.settle(ctx); err != nil {
 		return err
 	}
 	start := time.Now()
-	x, err := s.start(ctx, j)
+	x, err := s.start(j)
 	if err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
@@ -123,8 +132,14 @@ func (l *lab) measureJob(ctx context.Context, j job, s subject, r *Run) error {
 	case err != nil:
 		return fmt.Errorf("%w; %d of %d arrived; it wrote: %s", err, t.end.done, x.total, x.log())
 	}
-	r.figures = t.figures(x.total, j.Payload)
-	if r.Note == "" && !s.noLight && l.options.light > 0 {
+	r.figures = t.figures(x.total, x.payload)
+	if r.Note == "" && !r.CPU.known() {
+		r.Note = "too quick to be measured: use a larger -size"
+	}
+	if s.apart {
+		r.SourceCPU, r.TargetCPU = noFigure, noFigure
+	}
+	if t.end.done == x.total && !s.apart && l.options.light > 0 {
 		late, err := l.light(ctx, j, int(l.options.light.Seconds()*lightRate))
 		if err != nil {
 			return err

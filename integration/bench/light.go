@@ -129,7 +129,7 @@ func (a *arrivals) read(ctx context.Context, address, topic string) error {
 // exceed, in milliseconds.
 func quantile(all []time.Duration, q float64) Figure {
 	if len(all) == 0 {
-		return Figure(math.NaN())
+		return noFigure
 	}
 	sorted := slices.Sorted(slices.Values(all))
 	i := int(math.Ceil(q*float64(len(sorted)))) - 1

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -33,10 +32,10 @@ func startMirrorMaker(j job, more map[string]string) (*running, error) {
 		}
 		return nil, err
 	}
-	return &running{pid: c.pid, stop: c.remove, log: c.log, done: j.arrived, total: j.Records}, nil
+	return &running{pid: c.pid, stop: c.remove, log: c.log, done: j.arrived, total: j.Records, payload: j.Payload}, nil
 }
 
-func startTuned(_ context.Context, j job) (*running, error) {
+func startTuned(j job) (*running, error) {
 	return startMirrorMaker(j, map[string]string{
 		"bench.producer.batch.size":            "262144",
 		"bench.producer.linger.ms":             "20",

@@ -62,8 +62,10 @@ func (f Figure) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(f))
 }
 
+var noFigure = Figure(math.NaN())
+
 func noFigures() figures {
-	no := Figure(math.NaN())
+	no := noFigure
 	return figures{no, no, no, no, no, no, no, no, no}
 }
 

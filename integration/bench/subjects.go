@@ -34,8 +34,11 @@ func (j job) arrived(ctx context.Context) (int64, error) {
 // subject is something that copies.
 type subject struct {
 	name, about string
-	noLight     bool // it has no records whose latency could be measured
-	start       func(context.Context, job) (*running, error)
+	// apart says that it has nothing to do with the brokers: there is no latency of
+	// records, and their CPU time is not its doing.
+	apart   bool
+	prepare func(context.Context, job) error // nil: nothing; what does not count
+	start   func(job) (*running, error)
 }
 
 // running is a subject at work.
@@ -43,27 +46,27 @@ type running struct {
 	pid  int           // whose CPU and memory are its own
 	stop func()        // ends it, waits, and leaves nothing of it
 	log  func() string // the end of what it wrote
-	// done says how much of total has arrived.
-	done  func(context.Context) (int64, error)
-	total int64
+	// done says how much of total, which stands for so much payload, has arrived.
+	done           func(context.Context) (int64, error)
+	total, payload int64
 }
 
 const mirrorName = "mirror"
 
 var allSubjects = []subject{
-	{name: "copy", about: "reads and writes the same bytes, socket to socket: the floor", noLight: true, start: startCopy},
-	{name: "kgo", about: "a plain loop with franz-go: fetch, produce, each partition to its own", start: startLoop},
-	{name: "mm2", about: "MirrorMaker 2, defaults", start: func(_ context.Context, j job) (*running, error) { return startMirrorMaker(j, nil) }},
+	{name: "copy", about: "reads and writes the same bytes, socket to socket: the floor", apart: true, start: startCopy},
+	{name: "kgo", about: "a plain loop with franz-go: fetch, produce, each partition to its own", prepare: prepareLoop, start: startLoop},
+	{name: "mm2", about: "MirrorMaker 2, defaults", start: func(j job) (*running, error) { return startMirrorMaker(j, nil) }},
 	{name: "mm2-tuned", about: "MirrorMaker 2, 256 KiB batches, linger 20 ms, the source's codec, 2,000 records a poll", start: startTuned},
 	{name: mirrorName, about: "the mirror of this module, defaults", start: startMirror},
 }
 
 // own is a child of this program or the mirror, as a subject.
 func (j job) own(p *process) *running {
-	return &running{pid: p.pid(), stop: p.stop, log: p.output.String, done: j.arrived, total: j.Records}
+	return &running{pid: p.pid(), stop: p.stop, log: p.output.String, done: j.arrived, total: j.Records, payload: j.Payload}
 }
 
-func startMirror(_ context.Context, j job) (*running, error) {
+func startMirror(j job) (*running, error) {
 	admin, err := freePorts(1)
 	if err != nil {
 		return nil, err
@@ -90,12 +93,16 @@ topics = ['%s', '%s']
 	return j.own(p), nil
 }
 
-func startLoop(ctx context.Context, j job) (*running, error) {
+func prepareLoop(ctx context.Context, j job) error {
 	for topic, partitions := range map[string]int{j.Name: j.Partitions, j.light: 1} {
 		if err := j.target.create(ctx, j.copyOf(topic), partitions); err != nil {
-			return nil, err
+			return err
 		}
 	}
+	return nil
+}
+
+func startLoop(j job) (*running, error) {
 	p, err := launchSelf(append([]string{loopChild, j.from, j.to, j.Codec, j.alias}, j.topics()...)...)
 	if err != nil {
 		return nil, err
@@ -103,8 +110,13 @@ func startLoop(ctx context.Context, j job) (*running, error) {
 	return j.own(p), nil
 }
 
-func startCopy(_ context.Context, j job) (*running, error) {
-	ends, err := newEnds(j.Stored)
+// copied is how much the copy copies at least, the data over and over: it would be
+// too quick to measure.
+const copied = 2 << 30
+
+func startCopy(j job) (*running, error) {
+	times := 1 + copied/j.Stored
+	ends, err := newEnds(times * j.Stored)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +144,7 @@ func startCopy(_ context.Context, j job) (*running, error) {
 		stop()
 		return nil, err
 	}
-	return &running{pid: p.pid(), stop: stop, log: p.output.String, total: j.Stored,
+	return &running{pid: p.pid(), stop: stop, log: p.output.String, total: times * j.Stored, payload: times * j.Payload,
 		done: func(context.Context) (int64, error) { return ends.arrived.Load(), nil }}, nil
 }
 

@@ -89,9 +89,20 @@ func (col column) cell(own, mirror []float64) string {
 		cell += "-" + most
 	}
 	if ratio := mean(own) / mean(mirror); col.ratio && !math.IsNaN(ratio) && !math.IsInf(ratio, 0) {
-		cell += fmt.Sprintf(" (%.2g)", ratio)
+		cell += " (" + times(ratio) + ")"
 	}
 	return cell
+}
+
+// times is a ratio with two or three digits that matter.
+func times(ratio float64) string {
+	switch {
+	case ratio < 0.95:
+		return fmt.Sprintf("%.2f", ratio)
+	case ratio < 9.5:
+		return fmt.Sprintf("%.1f", ratio)
+	}
+	return fmt.Sprintf("%.0f", ratio)
 }
 
 // mean is NaN for none.

@@ -1,12 +1,12 @@
 package contract
 
 import (
+	"bytes"
 	"fmt"
+	"strings"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"mirror/sidecar/compare"
 )
@@ -19,45 +19,6 @@ var cleanerScenarios = []Scenario{
 // cleaned are configs with which the log cleaner works at once.
 var cleaned = []string{"cleanup.policy", "compact", "segment.ms", "500", "min.cleanable.dirty.ratio", "0.001",
 	"min.compaction.lag.ms", "0", "max.compaction.lag.ms", "600", "delete.retention.ms", "86400000"}
-
-// header is what a test looks at in a record batch's header.
-type header struct {
-	base       int64
-	lastDelta  int32
-	count      int32
-	attributes int16
-}
-
-// batches fetches the batches at the start of a partition as they are stored.
-func (e *Env) batches(c *Cluster, topic string, partition int32) (all []header) {
-	e.Helper()
-	d := e.Describe(c, topic)
-	req := kmsg.NewPtrFetchRequest()
-	req.MaxBytes = 10 << 20
-	t := kmsg.NewFetchRequestTopic()
-	t.Topic, t.TopicID = topic, d.ID
-	p := kmsg.NewFetchRequestTopicPartition()
-	p.Partition, p.FetchOffset, p.PartitionMaxBytes = partition, e.offsets(c.admin.ListStartOffsets, topic)[partition], 10<<20
-	t.Partitions = append(t.Partitions, p)
-	req.Topics = append(req.Topics, t)
-	resp, err := req.RequestWith(e.ctx, c.client.Broker(int(d.Partitions[partition].Leader)))
-	if err != nil {
-		e.Fatalf("fetch %s: %v", topic, err)
-	}
-	answer := resp.Topics[0].Partitions[0]
-	if err := kerr.ErrorForCode(answer.ErrorCode); err != nil {
-		e.Fatalf("fetch %s: %v", topic, err)
-	}
-	for left := answer.RecordBatches; len(left) > 17; {
-		var b kmsg.RecordBatch
-		if err := b.ReadFrom(left); err != nil {
-			break // cut at the end of the answer
-		}
-		all = append(all, header{b.FirstOffset, b.LastOffsetDelta, b.NumRecords, b.Attributes})
-		left = left[12+b.Length:]
-	}
-	return all
-}
 
 // untilCleaned lets segments roll, one record a second, until done likes the
 // first batches.
@@ -83,13 +44,14 @@ func (e *Env) untilCleaned(topic string, partition int32, done func([]header) bo
 func compactedLogsKeepTheirHoles(e *Env) {
 	topic := e.Topic("t")
 	partitions := []kgo.CompressionCodec{kgo.NoCompression(), kgo.ZstdCompression()}
+	padding := strings.Repeat(" and on", 50) // or it would not be worth compressing
 	e.Create(e.Source, topic, int32(len(partitions)), cleaned...)
 	for i, codec := range partitions {
 		p := int32(i)
 		put := func(client *kgo.Client, tag string, keys ...string) {
 			var rs []*kgo.Record
 			for _, k := range keys {
-				rs = append(rs, &kgo.Record{Partition: p, Key: []byte(k), Value: []byte(k + "=" + tag)})
+				rs = append(rs, &kgo.Record{Partition: p, Key: []byte(k), Value: []byte(k + "=" + tag + padding)})
 			}
 			e.PutWith(client, topic, rs...)
 		}
@@ -105,6 +67,7 @@ func compactedLogsKeepTheirHoles(e *Env) {
 			return len(bs) > 3 && bs[0].count < 6 && bs[3].count == 0 && bs[3].lastDelta == 1
 		})
 	}
+	e.wantCodec(topic, 1, 4)
 	// To a target that keeps everything, so that nothing else removes records.
 	m := e.Start(Flow{Tables: "[flows.create]\nconfigs = { \"cleanup.policy\" = \"delete\" }"})
 	m.CaughtUp(topic)
@@ -123,7 +86,7 @@ func compactedLogsKeepTheirHoles(e *Env) {
 		var values []string
 		for _, r := range rs[:min(15, len(rs))] {
 			if string(r.Key[:2]) != "ro" {
-				values = append(values, string(r.Value))
+				values = append(values, strings.TrimSuffix(string(r.Value), padding))
 			}
 		}
 		want := []string{"k1=one", "k2=one", "k4=one", "m0=one", "m1=one", "m3=one", "e0=one", "e1=one",
@@ -145,22 +108,33 @@ const deleteHorizon = 0x40 // a batch attribute: the base timestamp is a delete 
 // that note would have them removed too early there.
 func deleteHorizonStaysAtTheSource(e *Env) {
 	topic := e.Topic("t")
-	e.Create(e.Source, topic, 1, cleaned...)
+	partitions := []kgo.CompressionCodec{kgo.NoCompression(), kgo.Lz4Compression()}
+	e.Create(e.Source, topic, int32(len(partitions)), cleaned...)
 	old := time.Now().Add(-5 * time.Hour).Truncate(time.Millisecond)
-	e.Put(e.Source, topic, &kgo.Record{Key: []byte("a"), Timestamp: old}, &kgo.Record{Key: []byte("b"), Value: []byte("v"), Timestamp: old.Add(time.Second)},
-		&kgo.Record{Key: []byte("c"), Timestamp: old.Add(2 * time.Second)})
-	e.untilCleaned(topic, 0, func(bs []header) bool { return bs[0].attributes&deleteHorizon != 0 })
+	for i, codec := range partitions {
+		rs := []*kgo.Record{{Key: []byte("a")}, {Key: []byte("b"), Value: bytes.Repeat([]byte("v"), 1000)}, {Key: []byte("c")}}
+		for n, r := range rs {
+			r.Partition, r.Timestamp = int32(i), old.Add(time.Duration(n)*time.Second)
+		}
+		e.PutWith(e.Source.Client(e, kgo.ProducerBatchCompression(codec)), topic, rs...)
+	}
+	for p := range partitions {
+		e.untilCleaned(topic, int32(p), func(bs []header) bool { return bs[0].attributes&deleteHorizon != 0 })
+	}
+	e.wantCodec(topic, 1, 3)
 	m := e.Start(Flow{Tables: "[flows.create]\nconfigs = { \"segment.ms\" = \"604800000\" }"}) // no cleaning there
 	m.CaughtUp(topic)
-	for i, b := range e.batches(e.Target, m.TargetName(topic), 0) {
-		if b.attributes&deleteHorizon != 0 {
-			e.Errorf("batch %d of the target has a delete horizon", i)
+	source, target := e.Read(e.Source, topic), e.Read(e.Target, m.TargetName(topic))
+	for p := range partitions {
+		for i, b := range e.batches(e.Target, m.TargetName(topic), int32(p)) {
+			if b.attributes&deleteHorizon != 0 {
+				e.Errorf("partition %d: batch %d of the target has a delete horizon", p, i)
+			}
 		}
-	}
-	source, target := e.Read(e.Source, topic)[0], e.Read(e.Target, m.TargetName(topic))[0]
-	for i := range 3 {
-		if d := compare.Diff(record(source[i]), record(target[i])); d != "" || !source[i].Timestamp.Equal(old.Add(time.Duration(i)*time.Second)) {
-			e.Errorf("record %d, at %v: %s", i, source[i].Timestamp, d)
+		for i := range 3 {
+			if d := compare.Diff(record(source[p][i]), record(target[p][i])); d != "" || !source[p][i].Timestamp.Equal(old.Add(time.Duration(i)*time.Second)) {
+				e.Errorf("partition %d: record %d, at %v: %s", p, i, source[p][i].Timestamp, d)
+			}
 		}
 	}
 }

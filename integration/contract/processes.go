@@ -49,14 +49,17 @@ func sigtermSavesAndExitsCleanly(e *Env) {
 func killLosesNothing(e *Env) {
 	topic := e.Topic("t")
 	e.Create(e.Source, topic, 3)
+	flow := Flow{Keys: `commit_interval = "50ms"`} // so that positions are on their way, too
 	load := e.Load(e.Source, topic, 3)
 	for range 3 {
-		p := e.Launch()
-		p.Progress(topic, 1500)
+		p := e.Launch(flow)
+		p.Progress(topic, 1000)
+		p.Saved()
+		p.Progress(topic, 500)
 		p.Kill()
 	}
 	load.Stop()
-	p := e.Launch()
+	p := e.Launch(flow)
 	p.CaughtUp(topic)
 	p.WantNothingMissing(topic)
 	p.signal(syscall.SIGTERM)

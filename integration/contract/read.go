@@ -114,8 +114,10 @@ func (f *Flow) WantSame(topics ...string) {
 // WantNothingMissing compares a flow's source topic, whose records are all
 // different, with its target, where records may be there twice: each partition
 // has every record, and after each comes the next one or an earlier one again.
+// As positions were saved meanwhile, far from all is repeated.
 func (f *Flow) WantNothingMissing(topic string) {
 	f.e.Helper()
+	all, repeated := 0, 0
 	source, target := f.e.Read(f.Source, topic), f.e.Read(f.Target, f.TargetName(topic))
 	for p := range source {
 		place := map[string]int{}
@@ -137,8 +139,13 @@ func (f *Flow) WantNothingMissing(topic string) {
 		if seen != len(source[p]) {
 			f.e.Errorf("%s/%d: the target has the first %d of %d records", topic, p, seen, len(source[p]))
 		}
-		f.e.Logf("%s/%d: %d records repeated", topic, p, len(target[p])-seen)
+		all += len(source[p])
+		repeated += len(target[p]) - seen
 	}
+	if repeated >= all {
+		f.e.Errorf("%s: %d records are repeated of %d: were no positions used?", topic, repeated, all)
+	}
+	f.e.Logf("%s: %d records of %d repeated", topic, repeated, all)
 }
 
 func (f *Flow) compare(topics []string) compare.Report {

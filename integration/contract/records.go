@@ -19,7 +19,7 @@ var recordScenarios = []Scenario{
 	{Name: "oversize", Run: batchesTooLargeForTheTargetAreSplit},
 }
 
-// codecs are all that a producer may choose.
+// codecs are all that a producer may choose, by their numbers in a batch.
 var codecs = []struct {
 	name  string
 	codec kgo.CompressionCodec
@@ -137,6 +137,7 @@ func cutBatchStartsWhereTheLogDoes(e *Env) {
 	for i, c := range codecs {
 		client := e.Source.Client(e, kgo.ProducerBatchCompression(c.codec), kgo.ProducerLinger(0))
 		e.PutWith(client, topic, append(Numbered(int32(i), "first", 10), smallOddRecords(int32(i))...)...)
+		e.wantCodec(topic, int32(i), i)
 		e.Trim(e.Source, topic, int32(i), 4)
 	}
 	m := e.Start()

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -23,6 +24,9 @@ func (e *Env) refusal(topic string, bad *kgo.Record, words, create string, relen
 	bad.Partition = 1
 	rs := append(Numbered(1, "before", 10), bad)
 	e.PutWith(client, topic, append(rs, Numbered(1, "after", 5)...)...)
+	for i := range 10 { // further batches, which must not overtake it
+		e.PutWith(client, topic, Numbered(1, fmt.Sprint("behind-", i), 5)...)
+	}
 
 	m := e.Start(Flow{Tables: "[flows.create]\nconfigs = { " + create + " }"})
 	m.Reached(topic, 0, 39)

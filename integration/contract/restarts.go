@@ -31,6 +31,18 @@ func (f *Flow) Progress(topic string, records int64) {
 	})
 }
 
+// Saved waits until the mirror has saved positions once more.
+func (f *Flow) Saved() {
+	f.e.Helper()
+	before := f.Status().PositionsSave
+	f.Wait("positions to be saved", func() string {
+		if now := f.Status().PositionsSave; !now.After(before) {
+			return fmt.Sprintf("the last time was %v", now)
+		}
+		return ""
+	})
+}
+
 func restartUnderLoadLosesAndRepeatsNothing(e *Env) {
 	topic := e.Topic("t")
 	e.Create(e.Source, topic, 3)

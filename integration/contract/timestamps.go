@@ -27,6 +27,7 @@ func appendTimesOfTheSourceBecomeTheRecords(e *Env) {
 			r.Timestamp = old.Add(time.Duration(n) * time.Second)
 		}
 		e.PutWith(client, topic, rs...)
+		e.wantCodec(topic, int32(i), i)
 	}
 	m := e.Start()
 	m.CaughtUp(topic)
