@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -142,6 +143,17 @@ func (l *lab) copied(topic string, number int32, want ...string) {
 	})
 }
 
+// saved waits until the position is saved.
+func (l *lab) saved(topic string, number int32, want int64) {
+	l.Helper()
+	eventually(l.T, "a saved position", func() string {
+		if p := l.positions()[positions.Key{Topic: topic, Partition: number}]; p.Offset != want {
+			return fmt.Sprintf("it is %d, want %d", p.Offset, want)
+		}
+		return ""
+	})
+}
+
 // positions are those that are saved.
 func (l *lab) positions() map[positions.Key]positions.Position {
 	l.Helper()
@@ -220,9 +232,12 @@ func values(word string, from, n int) []string {
 // side is a cluster in this process.
 type side struct {
 	*kfake.Cluster
-	t       *testing.T
-	net     *tap
-	cluster *cluster.Cluster
+	t         *testing.T
+	net       *tap
+	cluster   *cluster.Cluster
+	faults    *kfake.FaultHandle // of refuse
+	throttles atomic.Int64       // requests that were throttled
+	healed    atomic.Bool
 }
 
 func newSide(t *testing.T, alias string) *side {

@@ -13,6 +13,7 @@ type tap struct {
 	hung   bool // nothing that is sent to the cluster arrives
 	down   bool // connections end, and new ones too
 	marker []byte
+	at     int // the byte of the marker whose lowest bit is flipped
 	flips  int // how many more of the marker's occurrences in answers get a bit flipped
 	open   map[*tapped]bool
 }
@@ -105,7 +106,8 @@ func (c *tapped) Write(b []byte) (int, error) {
 				break
 			}
 			at += i
-			b[at] ^= 1
+			b[at+c.tap.at] ^= 1
+			at++
 			c.tap.flips--
 		}
 	}
