@@ -23,7 +23,7 @@ const (
 	// beginPause is the time before a second try. It is doubled up to
 	// beginPauseMost.
 	beginPause     = time.Second
-	beginPauseMost = 15 * time.Second
+	beginPauseMost = 5 * time.Second
 	// idlePause is the time between two looks at a partition that has still to
 	// store what it was given before.
 	idlePause = 100 * time.Millisecond

@@ -25,18 +25,23 @@ func TestWhatRetentionTookIsCountedOnceAndCopyingGoesOn(t *testing.T) {
 	}
 	// The start goes well, and finds the gap; it cannot go on at once. That must
 	// not count the loss again.
-	asked := 0
-	faults := l.target.Fault(kfake.Fault{
-		Keys: []kmsg.Key{kmsg.InitProducerID}, TopLevel: true, Err: kerr.ClusterAuthorizationFailed, Count: 2,
-		When: func(kmsg.Request) bool { asked++; return asked > 1 },
+	var asked atomic.Int64
+	l.target.ControlKey(int16(kmsg.InitProducerID), func(q kmsg.Request) (kmsg.Response, error, bool) {
+		l.target.KeepControl()
+		if n := asked.Add(1); n == 1 || n > 3 {
+			return nil, nil, false
+		}
+		resp := q.ResponseKind().(*kmsg.InitProducerIDResponse)
+		resp.ErrorCode = kerr.ClusterAuthorizationFailed.Code
+		return resp, nil, true
 	})
 	r = l.start()
-	if err := faults.Wait(t.Context(), 2); err != nil {
-		t.Fatal(err)
-	}
 	l.copied("t", 0, append(values("v", 0, 4), values("v", 7, 3)...)...)
 	if p, _ := r.partition("t", 0); p.Lost != 3 {
 		t.Errorf("%d offsets lost, want 3", p.Lost)
+	}
+	if n := asked.Load(); n != 4 {
+		t.Errorf("%d producer ids were asked for, want 4", n)
 	}
 	if n := l.log.count("deleted records before they were copied"); n != 1 {
 		t.Errorf("the loss is logged %d times", n)
