@@ -3,6 +3,7 @@ package integration
 import (
 	"fmt"
 	"math"
+	"syscall"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -18,6 +19,7 @@ func (k *kafka) roughScenarios() []contract.Scenario {
 		{Name: "corrupt", Real: true, Alone: true, Run: k.bitsFlipOnTheWay},
 		{Name: "cut", Real: true, Alone: true, Run: k.linksAreCut},
 		{Name: "kill-far-away", Real: true, Alone: true, Run: k.killedWithMuchOnItsWay},
+		{Name: "stop-without-target", Real: true, Alone: true, Run: k.stoppedWhileTheTargetIsAway},
 		{Name: "long-link", Real: true, Alone: true, Run: k.smallBatchesOnALongLink},
 		{Name: "idle", Real: true, Alone: true, Run: k.idleConnectionsAreClosed},
 		{Name: "throttled", Real: true, Alone: true, Run: k.quotasSlowItDown},
@@ -112,6 +114,49 @@ func (k *kafka) killedWithMuchOnItsWay(e *contract.Env) {
 	p := e.Launch(flow)
 	p.CaughtUp(topic)
 	p.WantNothingMissing(topic)
+}
+
+// Without its target a mirror has nowhere to drain to: it ends when its grace
+// does, or at a second signal, and goes on later.
+func (k *kafka) stoppedWhileTheTargetIsAway(e *contract.Env) {
+	topic := e.Topic("t")
+	e.Create(e.Source, topic, 1)
+	e.Put(e.Source, topic, contract.Numbered(0, "start", 100)...)
+	link := k.target.Nodes[0].Proxy
+	e.Cleanup(link.Restore)
+	stopping := func(grace, stage string) *contract.Process {
+		e.Helper()
+		p := e.Launch(contract.Flow{Keys: fmt.Sprintf("grace = %q", grace)})
+		p.CaughtUp(topic)
+		p.Saved()
+		link.Cut()
+		e.Put(e.Source, topic, contract.Numbered(0, stage, 10)...)
+		p.Wait("records that cannot be written", func() string {
+			if s := p.Status(); s.MemoryInUse == 0 {
+				return "it holds none"
+			}
+			return ""
+		})
+		p.Signal(syscall.SIGTERM)
+		return p
+	}
+	p := stopping("10m", "first")
+	p.Wait("the mirror to be stopping", func() string {
+		if s := p.Status().State; s != status.Stopping {
+			return "it is " + string(s)
+		}
+		return ""
+	})
+	p.Signal(syscall.SIGINT)
+	p.WantExit(130)
+	link.Restore()
+
+	stopping("1s", "second").WantExit(0)
+	link.Restore()
+
+	p = e.Launch()
+	p.CaughtUp(topic)
+	p.WantSame(topic)
 }
 
 // A partition that falls behind because its small compressed batches wait for

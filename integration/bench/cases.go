@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -69,20 +70,29 @@ func pick[T any](what, list string, all []T, name func(T) string) ([]T, error) {
 // size is a number of bytes, as a flag.
 type size int64
 
-func (s *size) String() string { return strconv.FormatInt(int64(*s), 10) }
+var units = []struct {
+	name  string
+	bytes int64
+}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"", 1}}
+
+// String has the largest unit of which it is a multiple.
+func (s *size) String() string {
+	for _, u := range units {
+		if n := int64(*s); n%u.bytes == 0 && n > 0 {
+			return strconv.FormatInt(n/u.bytes, 10) + u.name
+		}
+	}
+	return "0"
+}
 
 // Set reads a number with KiB, MiB, GiB or nothing behind it.
 func (s *size) Set(text string) error {
-	digits, unit := text, int64(1)
-	for i, name := range []string{"KiB", "MiB", "GiB"} {
-		if d, ok := strings.CutSuffix(text, name); ok {
-			digits, unit = d, 1<<(10*(i+1))
+	for _, u := range units {
+		digits, ok := strings.CutSuffix(text, u.name)
+		if n, err := strconv.ParseInt(digits, 10, 64); ok && err == nil && n > 0 && n <= math.MaxInt64/u.bytes {
+			*s = size(n * u.bytes)
+			return nil
 		}
 	}
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || n <= 0 || n > math.MaxInt64/unit {
-		return fmt.Errorf("not a size like 64MiB")
-	}
-	*s = size(n * unit)
-	return nil
+	return errors.New("not a size like 64MiB")
 }

@@ -33,7 +33,7 @@ func (l *lab) fill(ctx context.Context, c benchCase, size int64) (dataset, error
 	}
 	d := dataset{Records: max(1, size/c.Share/valueBytes)}
 	d.Payload = d.Records * valueBytes
-	counter := &batchCounter{}
+	counter := &batchCounter{left: d.Records, all: make(chan struct{})}
 	client, err := kgo.NewClient(kgo.SeedBrokers(l.source.near), kgo.WithHooks(counter),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerBatchCompression(codecs[c.Codec]),
@@ -70,14 +70,22 @@ func (l *lab) fill(ctx context.Context, c benchCase, size int64) (dataset, error
 	if failed != nil {
 		return d, fmt.Errorf("fill topic %s: %w", c.Name, failed)
 	}
+	select {
+	case <-counter.all:
+	case <-ctx.Done():
+		return d, ctx.Err()
+	}
 	d.Stored, d.Batches = counter.bytes, counter.batches
 	return d, nil
 }
 
-// batchCounter counts what a client has produced.
+// batchCounter counts what a client has produced. The client tells it later than
+// whoever waits for the records.
 type batchCounter struct {
 	mu             sync.Mutex
+	left           int64 // records
 	batches, bytes int64
+	all            chan struct{} // closed when none is left
 }
 
 const batchHeaderBytes = 61 // what kgo's metrics leave out
@@ -88,6 +96,9 @@ func (b *batchCounter) OnProduceBatchWritten(_ kgo.BrokerMetadata, _ string, _ i
 	defer b.mu.Unlock()
 	b.batches++
 	b.bytes += int64(m.CompressedBytes) + batchHeaderBytes
+	if b.left -= int64(m.NumRecords); b.left == 0 {
+		close(b.all)
+	}
 }
 
 var words = []string{"account", "address", "amount", "approved", "basket", "billing", "cancelled", "carrier", "checkout",

@@ -21,6 +21,10 @@ type container struct {
 	pid  int // of Java, as this machine sees it
 }
 
+// ownerLabel has the host and process that a container belongs to, as for the
+// tests on real Kafka: they sweep too.
+const ownerLabel = "mirror-test.owner"
+
 // javaOptions are those of Kafka's own start scripts that matter here. (The test
 // image is made for quick starts and would do with less.)
 const javaOptions = "-server -XX:+UseG1GC -XX:MaxGCPauseMillis=20 -XX:InitiatingHeapOccupancyPercent=35"
@@ -38,8 +42,7 @@ func runContainer(image, name, heap, command string, properties map[string]strin
 	}
 	c := &container{name: name}
 	if _, err = docker("run", "--detach", "--name", name, "--network", "host",
-		// Should this process be killed, the next test on real Kafka removes it.
-		"--label", fmt.Sprintf("mirror-test.owner=%s:%d", host, os.Getpid()),
+		"--label", fmt.Sprintf("%s=%s:%d", ownerLabel, host, os.Getpid()),
 		"--env", "KAFKA_HEAP_OPTS="+heap, "--env", "KAFKA_JVM_PERFORMANCE_OPTS="+javaOptions,
 		"--env", "LOG_LEVEL=warn", "--env", "TEXT="+text.String(), "--env", "PROPERTIES=/tmp/bench.properties",
 		"--entrypoint", "sh", image, "-c", `printf %s "$TEXT" >"$PROPERTIES" || exit; `+command); err != nil {
@@ -56,6 +59,27 @@ func runContainer(image, name, heap, command string, properties map[string]strin
 		return c, fmt.Errorf("container %s: %w; %s", name, err, c.log())
 	}
 	return c, nil
+}
+
+// sweep removes the containers that processes of this machine left which were
+// killed: they would take part in what is measured.
+func sweep() error {
+	host, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	out, err := docker("ps", "--all", "--filter", "label="+ownerLabel, "--format", `{{.Names}} {{.Label "`+ownerLabel+`"}}`)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(out) {
+		name, owner, _ := strings.Cut(strings.TrimSpace(line), " ")
+		at, digits, _ := strings.Cut(owner, ":")
+		if pid, err := strconv.Atoi(digits); at == host && err == nil && syscall.Kill(pid, 0) == syscall.ESRCH {
+			(&container{name: name}).remove()
+		}
+	}
+	return nil
 }
 
 // remove ends the container and leaves nothing of it.

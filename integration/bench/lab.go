@@ -31,6 +31,9 @@ func measureAll(ctx context.Context, o options, progress io.Writer) (Report, err
 	}
 	defer os.RemoveAll(dir)
 	l := &lab{options: o, dir: dir, mirror: filepath.Join(dir, "mirror"), progress: progress}
+	if err := sweep(); err != nil {
+		return report, err
+	}
 	l.say("building the mirror, starting two brokers")
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", l.mirror, "mirror")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -100,7 +103,9 @@ func (l *lab) measure(ctx context.Context, c benchCase, data dataset, s subject,
 	if err != nil {
 		r.Error = err.Error()
 	}
-	l.say("%s: %s, run %d: %s", c.Name, s.name, n, r)
+	if ctx.Err() == nil { // else it says nothing new
+		l.say("%s: %s: %s", c.Name, s.name, r)
+	}
 	return r
 }
 

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
-	"sync"
 	"syscall"
 	"time"
 
@@ -52,17 +52,23 @@ func parsePeak(status []byte) (int64, error) {
 // process is a child.
 type process struct {
 	cmd    *exec.Cmd
-	output tail
+	output *os.File // nameless; all is there once the process has ended
 	exited chan struct{}
 }
 
 // launch starts a child that a terminal's Ctrl-C does not reach, and that does
 // not outlive this process.
 func launch(program string, args ...string) (*process, error) {
-	p := &process{cmd: exec.Command(program, args...), exited: make(chan struct{})}
-	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
+	output, err := os.CreateTemp("", "mirror-bench")
+	if err != nil {
+		return nil, err
+	}
+	_ = os.Remove(output.Name()) // on Linux it lives while it is open
+	p := &process{cmd: exec.Command(program, args...), output: output, exited: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = output, output
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {
+		output.Close()
 		return nil, err
 	}
 	go func() {
@@ -74,6 +80,20 @@ func launch(program string, args ...string) (*process, error) {
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
+// log is the end of what it wrote.
+func (p *process) log() string {
+	const most = 4 << 10
+	info, err := p.output.Stat()
+	if err != nil {
+		return err.Error()
+	}
+	b, err := io.ReadAll(io.NewSectionReader(p.output, max(0, info.Size()-most), most))
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
 // stop asks the process to end, insists after a while, and waits.
 func (p *process) stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // gone already: as it shall be
@@ -83,26 +103,5 @@ func (p *process) stop() {
 		_ = p.cmd.Process.Kill()
 		<-p.exited
 	}
-}
-
-// tail keeps the end of what is written.
-type tail struct {
-	mu sync.Mutex
-	b  []byte
-}
-
-const tailBytes = 4 << 10
-
-func (t *tail) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.b = append(t.b, b...)
-	t.b = t.b[max(0, len(t.b)-tailBytes):]
-	return len(b), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.b)
+	p.output.Close()
 }

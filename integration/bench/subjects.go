@@ -63,7 +63,7 @@ var allSubjects = []subject{
 
 // own is a child of this program or the mirror, as a subject.
 func (j job) own(p *process) *running {
-	return &running{pid: p.pid(), stop: p.stop, log: p.output.String, done: j.arrived, total: j.Records, payload: j.Payload}
+	return &running{pid: p.pid(), stop: p.stop, log: p.log, done: j.arrived, total: j.Records, payload: j.Payload}
 }
 
 func startMirror(j job) (*running, error) {
@@ -144,7 +144,7 @@ func startCopy(j job) (*running, error) {
 		stop()
 		return nil, err
 	}
-	return &running{pid: p.pid(), stop: stop, log: p.output.String, total: times * j.Stored, payload: times * j.Payload,
+	return &running{pid: p.pid(), stop: stop, log: p.log, total: times * j.Stored, payload: times * j.Payload,
 		done: func(context.Context) (int64, error) { return ends.arrived.Load(), nil }}, nil
 }
 

@@ -36,6 +36,9 @@ func (r Report) print(w io.Writer) {
 			"In brackets: times the mirror's. Latency is what it adds, at %d records a second.\n", r.Image, r.CPUs, r.Go, lightRate)
 	}
 	for _, c := range r.Cases {
+		if len(c.Runs) == 0 {
+			continue // it was interrupted
+		}
 		fmt.Fprintf(w, "\n%s: %s\n%d records, %.0f MB, %.0f MB stored in %d batches\n", c.Name, c.About,
 			c.Records, float64(c.Payload)/1e6, float64(c.Stored)/1e6, c.Batches)
 		align(w, c.rows())

@@ -171,12 +171,12 @@ func (p *Process) status() (r status.Report) {
 // Kill is kill -9.
 func (p *Process) Kill() {
 	p.e.Helper()
-	p.signal(syscall.SIGKILL)
+	p.Signal(syscall.SIGKILL)
 	<-p.exited
 }
 
-// signal sends a signal.
-func (p *Process) signal(s syscall.Signal) {
+// Signal sends a signal.
+func (p *Process) Signal(s syscall.Signal) {
 	p.e.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		p.e.Fatal(err)

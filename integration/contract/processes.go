@@ -10,7 +10,6 @@ import (
 var processScenarios = []Scenario{
 	{Name: "terminate", Run: sigtermSavesAndExitsCleanly},
 	{Name: "kill", Run: killLosesNothing},
-	{Name: "second-signal", Run: secondSignalDoesNotWait},
 	{Name: "usage", Run: exitStatusesTellWhatWentWrong},
 }
 
@@ -21,7 +20,7 @@ func sigtermSavesAndExitsCleanly(e *Env) {
 	for range 2 {
 		p := e.Launch()
 		p.Progress(topic, 1500)
-		p.signal(syscall.SIGTERM)
+		p.Signal(syscall.SIGTERM)
 		p.WantExit(0)
 	}
 	load.Stop()
@@ -41,7 +40,7 @@ func sigtermSavesAndExitsCleanly(e *Env) {
 			e.Errorf("%s: %d, %v, want 200 and %q in\n%s", path, code, err, words, body)
 		}
 	}
-	p.signal(syscall.SIGINT)
+	p.Signal(syscall.SIGINT)
 	p.WantExit(0)
 }
 
@@ -62,30 +61,8 @@ func killLosesNothing(e *Env) {
 	p := e.Launch(flow)
 	p.CaughtUp(topic)
 	p.WantNothingMissing(topic)
-	p.signal(syscall.SIGTERM)
+	p.Signal(syscall.SIGTERM)
 	p.WantExit(0)
-}
-
-// A mirror that cannot save within its grace, as its target is gone, ends at a
-// second signal.
-func secondSignalDoesNotWait(e *Env) {
-	topic := e.Topic("t")
-	e.Create(e.Source, topic, 1)
-	e.Put(e.Source, topic, Values(0, "x")...)
-	p := e.Launch(Flow{Keys: `grace = "10m"`})
-	p.CaughtUp(topic)
-	p.signal(syscall.SIGSTOP) // so that both are there at once
-	p.signal(syscall.SIGTERM)
-	p.signal(syscall.SIGINT)
-	p.signal(syscall.SIGCONT)
-	p.e.Eventually("the end of the mirror", func() string {
-		select {
-		case <-p.exited:
-			return ""
-		default:
-			return "it runs"
-		}
-	})
 }
 
 func exitStatusesTellWhatWentWrong(e *Env) {

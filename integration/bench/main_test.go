@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// TestMain lets the tests' program be a child of itself, as bench is.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		if child, ok := children[os.Args[1]]; ok {
+			fmt.Fprintln(os.Stderr, child(os.Args[2:]))
+			os.Exit(1)
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func TestFlags(t *testing.T) {
+	for _, test := range []struct {
+		args  string
+		error string // in what is written
+	}{
+		{args: "-size 64MiB -cases far-target,lz4-16k -subjects mirror,copy -o json"},
+		{args: "-cases none", error: `no case "none": there are none-16k,`},
+		{args: "-subjects mm3", error: `no subject "mm3": there are copy,`},
+		{args: "-size 0", error: "not a size"},
+		{args: "-size 12MB", error: "not a size"},
+		{args: "-size 9999999999GiB", error: "not a size"},
+		{args: "-runs 0", error: "-runs 0"},
+		{args: "-o xml", error: "-o xml"},
+		{args: "lz4-16k", error: `"lz4-16k" is no flag`},
+	} {
+		var stderr bytes.Buffer
+		o, err := parse(strings.Fields(test.args), &stderr)
+		if test.error == "" {
+			if err != nil || o.size != 64<<20 || !o.json || len(o.cases) != 2 || len(o.subjects) != 2 ||
+				o.cases[0].Name != "lz4-16k" || o.subjects[1].name != mirrorName {
+				t.Errorf("%s: %+v, %v", test.args, o, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(stderr.String(), test.error) {
+			t.Errorf("%s: %v, and wrote %q, want %q", test.args, err, stderr.String(), test.error)
+		}
+		if got := run(strings.Fields(test.args), &stderr, &stderr); got != 64 {
+			t.Errorf("%s: exit code %d, want 64", test.args, got)
+		}
+	}
+}
+
+func TestSize(t *testing.T) {
+	for text, want := range map[string]size{"1": 1, "1000": 1000, "3KiB": 3 << 10, "64MiB": 64 << 20, "2GiB": 2 << 30} {
+		var s size
+		if err := s.Set(text); err != nil || s != want || s.String() != text {
+			t.Errorf("%s: %d, %v, and %q", text, int64(s), err, s.String())
+		}
+	}
+}
+
+func TestCases(t *testing.T) {
+	names := map[string]bool{}
+	for _, c := range allCases {
+		busy := c.busy()
+		if len(busy) != c.Busy || busy[0] != 0 || int(busy[len(busy)-1]) >= c.Partitions || len(slices.Compact(busy)) != c.Busy {
+			t.Errorf("%s: busy are %v of %d", c.Name, busy, c.Partitions)
+		}
+		if _, ok := codecs[c.Codec]; !ok || names[c.Name] {
+			t.Errorf("%s: codec %s; or there are two of the name", c.Name, c.Codec)
+		}
+		names[c.Name] = true
+	}
+}
