@@ -51,9 +51,13 @@ fuzz seconds="10":
     done
 
 # Go benchmarks
-bench *args:
+gobench *args:
     go test -run '^$' -bench . -benchmem {{ args }} ./...
 
 # the Docker image of Kafka for the tests
 image:
     integration/image/build.sh
+
+# what mirroring costs on real Kafka, beside MirrorMaker 2 (Docker); -help lists the flags
+bench *args:
+    go run ./integration/bench {{ args }}

@@ -45,12 +45,12 @@ func TestRuns(t *testing.T) {
 	l := &lab{options: options{light: 200 * time.Millisecond, limit: time.Minute}, source: fakeBroker(t), target: fakeBroker(t),
 		dir: t.TempDir(), progress: t.Output()}
 	c := benchCase{Name: "few", Codec: "lz4", BatchBytes: 16 << 10, Partitions: 9, Busy: 3, Share: 2}
-	data, err := l.fill(t.Context(), c, 16<<20)
+	data, err := l.fill(t.Context(), c, 4<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if data.Records != 8<<10 || data.Payload != 8<<20 || data.Stored < 1<<20 || data.Stored > 6<<20 || data.Batches < 512 || data.Batches > 600 {
-		t.Errorf("data: %+v; want 8 MiB, half the size, in batches of 15 records", data)
+	if data.Records != 2<<10 || data.Payload != 2<<20 || data.Stored < 1<<18 || data.Stored > 3<<19 || data.Batches < 128 || data.Batches > 150 {
+		t.Errorf("data: %+v; want 2 MiB, half the size, in batches of 15 records", data)
 	}
 	if n, err := l.source.ends(t.Context(), c.Name, []int32{0, 3, 6}); err != nil || n != data.Records {
 		t.Errorf("the busy partitions have %d, %v, want %d", n, err, data.Records)
