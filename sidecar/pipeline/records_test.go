@@ -45,7 +45,7 @@ func (s *side) store(topic string, number int32, b batch.Batch) {
 	rp.Partition, rp.Records = number, b
 	rt.Partitions = append(rt.Partitions, rp)
 	req.Topics = append(req.Topics, rt)
-	resp, err := s.cluster.Client().Broker(int(s.LeaderFor(topic, number))).Request(s.t.Context(), req)
+	resp, err := s.cluster.Client().Broker(int(s.LeaderFor(topic, number))).RetriableRequest(s.t.Context(), req)
 	if err == nil {
 		err = kerr.ErrorForCode(resp.(*kmsg.ProduceResponse).Topics[0].Partitions[0].ErrorCode)
 	}
@@ -108,7 +108,7 @@ func (s *side) fetch(topic string, number int32, offset int64) []byte {
 	rp.Partition, rp.FetchOffset, rp.PartitionMaxBytes = number, offset, 64<<20
 	rt.Partitions = append(rt.Partitions, rp)
 	req.Topics = append(req.Topics, rt)
-	resp, err := s.cluster.Client().Broker(int(s.LeaderFor(topic, number))).Request(s.t.Context(), req)
+	resp, err := s.cluster.Client().Broker(int(s.LeaderFor(topic, number))).RetriableRequest(s.t.Context(), req)
 	if err != nil {
 		return nil // it is asked again
 	}
