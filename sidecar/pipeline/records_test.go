@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"io"
+	"math/rand/v2"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -135,4 +136,11 @@ func at(ms int64) time.Time { return time.UnixMilli(ms) }
 func sealed(b batch.Batch) batch.Batch {
 	binary.BigEndian.PutUint32(b[17:], crc32.Checksum(b[21:], crc32.MakeTable(crc32.Castagnoli)))
 	return b
+}
+
+// noise is a value that does not compress.
+func noise(n int) string {
+	b := make([]byte, n)
+	rand.NewChaCha8([32]byte{}).Read(b)
+	return string(b)
 }
