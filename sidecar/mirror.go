@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"mirror/sidecar/cluster"
 	"mirror/sidecar/config"
 	"mirror/sidecar/embedded"
@@ -67,15 +69,15 @@ func (m *Mirror) open(alias string, c config.Cluster) error {
 
 // Run copies until ctx ends; then each flow drains and saves its positions
 // within its grace time. What waiting may mend is retried for ever and shows in
-// Status.
+// Status. When a flow stops by itself, because another mirror has taken its place,
+// the others stop too.
 func (m *Mirror) Run(ctx context.Context) error {
-	var flows sync.WaitGroup
+	defer m.Close()
+	flows, ctx := errgroup.WithContext(ctx)
 	for _, f := range m.flows {
-		flows.Go(func() { f.Run(ctx) })
+		flows.Go(func() error { return f.Run(ctx) })
 	}
-	flows.Wait()
-	m.Close()
-	return nil
+	return flows.Wait()
 }
 
 // Close ends the connections and the embedded clusters. Run does that by itself.

@@ -9,7 +9,6 @@ import (
 
 var processScenarios = []Scenario{
 	{Name: "terminate", Run: sigtermSavesAndExitsCleanly},
-	{Name: "kill", Run: killLosesNothing},
 	{Name: "usage", Run: exitStatusesTellWhatWentWrong},
 }
 
@@ -41,27 +40,6 @@ func sigtermSavesAndExitsCleanly(e *Env) {
 		}
 	}
 	p.Signal(syscall.SIGINT)
-	p.WantExit(0)
-}
-
-// Records may come twice after kill -9, none may be missing.
-func killLosesNothing(e *Env) {
-	topic := e.Topic("t")
-	e.Create(e.Source, topic, 3)
-	flow := Flow{Keys: `commit_interval = "50ms"`} // so that positions are on their way, too
-	load := e.Load(e.Source, topic, 3)
-	for range 3 {
-		p := e.Launch(flow)
-		p.Progress(topic, 1000)
-		p.Saved()
-		p.Progress(topic, 500)
-		p.Kill()
-	}
-	load.Stop()
-	p := e.Launch(flow)
-	p.CaughtUp(topic)
-	p.WantNothingMissing(topic)
-	p.Signal(syscall.SIGTERM)
 	p.WantExit(0)
 }
 

@@ -71,12 +71,12 @@ func checkAddress(addr string, least uint64) error {
 
 func readTLS(t *table) TLS {
 	c := TLS{
-		Enabled:            t.boolean("enabled"),
+		Enabled:            t.boolean("enabled", false),
 		CAFile:             t.file("ca_file"),
 		CertFile:           t.file("cert_file"),
 		KeyFile:            t.file("key_file"),
 		ServerName:         t.text("server_name", ""),
-		InsecureSkipVerify: t.boolean("insecure_skip_verify"),
+		InsecureSkipVerify: t.boolean("insecure_skip_verify", false),
 	}
 	if !c.Enabled {
 		for _, name := range []string{"ca_file", "cert_file", "key_file", "server_name", "insecure_skip_verify"} {

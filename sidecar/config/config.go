@@ -113,6 +113,7 @@ type Flow struct {
 	Grace                 time.Duration // to drain and save at stop
 	Lanes                 int           // 0: from the number of cores, 4 at most
 	Memory                int64         // bytes in flight, all partitions together
+	Resume                bool          // after a crash, skip what the target already holds
 	Create                Create
 	Positions             Positions
 }

@@ -29,6 +29,7 @@ func readFlow(t *table, aliases []string) Flow {
 		Grace:          t.duration("grace", 30*time.Second, leastPeriod),
 		Lanes:          int(t.integer("lanes", 0, 0, 1024)),
 		Memory:         t.size("memory", 16<<20, 1<<20),
+		Resume:         t.boolean("resume", true),
 		Create:         readCreate(t.table("create")),
 	}
 	f.Positions = readPositions(t.table("positions"), f.From)

@@ -145,10 +145,13 @@ func (t *table) texts(name string, otherwise ...string) []string {
 	return out
 }
 
-func (t *table) boolean(name string) bool {
+func (t *table) boolean(name string, otherwise bool) bool {
 	v, ok := t.take(name)
+	if !ok {
+		return otherwise
+	}
 	b, isBool := v.(bool)
-	if ok && !isBool {
+	if !isBool {
 		t.problem(name, "must be true or false, not %s", kind(v))
 	}
 	return b

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"mirror/sidecar/batch"
@@ -78,14 +79,17 @@ type beginning struct {
 	gap                *fetch.Gap
 	renewed            bool  // the target topic is a new one
 	lost               int64 // offsets that are gone before at
+	resumed            bool  // at's producer goes on
+	found              int64 // records that were on the target already
+	repeats            error // why there may be more of them
 	err                error // why it cannot begin now
 	stall              string
 	stallAt            int64
 }
 
-// begin finds where the partitions resume and saves that under a new producer
-// id, before the first of their records is asked for: from then on whatever is
-// on the target has a position before it. Then they run.
+// begin finds where the partitions resume and saves that, with the producer that
+// is going to write, before the first of their records is asked for: from then on
+// whatever is on the target has a position before it. Then they run.
 func (f *Flow) begin(ctx context.Context, ps []*partition) {
 	bs := make([]*beginning, len(ps))
 	for i, p := range ps {
@@ -94,6 +98,7 @@ func (f *Flow) begin(ctx context.Context, ps []*partition) {
 	f.checkTopics(ctx, bs)
 	f.fillGaps(ctx, bs)
 	f.findStarts(ctx, bs)
+	f.resume(ctx, bs)
 	f.findEnds(ctx, bs)
 	err := f.saveBeginnings(ctx, bs)
 	if err != nil {
@@ -132,7 +137,7 @@ func (p *partition) begun(b *beginning) {
 	old := p.position.Offset
 	// It is saved once more with the others: a save that took the old position
 	// before may have written it after this one.
-	p.position, p.known, p.dirty, p.gap, p.postponed = b.at, true, true, nil, 0
+	p.position, p.known, p.dirty, p.gap, p.postponed, p.began = b.at, true, true, nil, 0, true
 	p.lost += uint64(b.lost)
 	p.fromStart = p.fromStart || b.renewed
 	p.mu.Unlock()
@@ -143,6 +148,7 @@ func (p *partition) begun(b *beginning) {
 		p.log.Error("the source deleted records before they were copied, going on after them",
 			"from", b.at.Offset+1-b.lost, "to", b.at.Offset, "offsets", b.lost)
 	}
+	p.resumedAt(b)
 	p.open()
 }
 
@@ -301,7 +307,7 @@ func (p *partition) startsAtBeginning() bool {
 func (f *Flow) findEnds(ctx context.Context, bs []*beginning) {
 	var without []*beginning
 	for _, b := range bs {
-		if b.going() && b.at.TargetOffset < 0 {
+		if b.going() && !b.resumed && b.at.TargetOffset < 0 {
 			without = append(without, b)
 		}
 	}
@@ -340,7 +346,8 @@ func (f *Flow) offsets(ctx context.Context, c *cluster.Cluster, bs []*beginning,
 	return out
 }
 
-// saveBeginnings saves the positions under a new producer id.
+// saveBeginnings saves the positions, of those that do not resume under a new
+// producer id.
 func (f *Flow) saveBeginnings(ctx context.Context, bs []*beginning) error {
 	due := map[positions.Key]positions.Position{}
 	var going []*beginning
@@ -354,17 +361,28 @@ func (f *Flow) saveBeginnings(ctx context.Context, bs []*beginning) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, saveTime)
 	defer cancel()
-	id, epoch, err := f.target.InitProducerID(ctx)
+	fresh, err := f.freshProducer(ctx, going)
 	if err != nil {
 		return err
 	}
 	for _, b := range going {
-		b.at.ProducerID, b.at.ProducerEpoch, b.at.Sequence = id, epoch, -1
+		if !b.resumed {
+			b.at.ProducerID, b.at.ProducerEpoch, b.at.Sequence = fresh.ID, fresh.Epoch, -1
+		}
 		b.at.SourceTopicID, b.at.TargetTopicID = b.sourceID, b.targetID
 		b.at.Plain = false
 		due[b.p.key] = b.at
 	}
 	return f.store.Save(ctx, due)
+}
+
+// freshProducer is a new producer id, if one of bs needs it.
+func (f *Flow) freshProducer(ctx context.Context, bs []*beginning) (batch.Producer, error) {
+	if !slices.ContainsFunc(bs, func(b *beginning) bool { return !b.resumed }) {
+		return batch.NoProducer, nil
+	}
+	id, epoch, err := f.target.InitProducerID(ctx)
+	return batch.Producer{ID: id, Epoch: epoch}, err
 }
 
 func producerOf(at positions.Position) batch.Producer {

@@ -13,6 +13,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"log/slog"
@@ -56,7 +57,8 @@ type Flow struct {
 	targetTrouble  trouble
 	agenda         agenda // partitions to begin with
 
-	store *positions.Store // once started
+	store *positions.Store        // once started
+	fail  context.CancelCauseFunc // ends Run
 
 	mu         sync.Mutex
 	state      status.State
@@ -136,10 +138,14 @@ func (f *Flow) laneOf(k positions.Key) int {
 }
 
 // Run copies until ctx ends, then drains and saves within the grace time. It
-// retries for ever what waiting may mend, and says in Status what it waits for.
-func (f *Flow) Run(ctx context.Context) {
+// retries for ever what waiting may mend, and says in Status what it waits for. An
+// error is what it stopped for by itself.
+func (f *Flow) Run(ctx context.Context) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	f.fail = fail
 	if !f.start(ctx) {
-		return
+		return nil
 	}
 	defer f.store.Close()
 	// The ends outlive ctx: what was fetched is still stored.
@@ -165,15 +171,23 @@ func (f *Flow) Run(ctx context.Context) {
 	tending.Wait()
 	stopFetching()
 	fetched.Wait()
-	f.drain(deadline)
+	var failed error
+	if err := context.Cause(ctx); errors.Is(err, errTakenOver) {
+		failed = fmt.Errorf("flow %s: %w", f.cfg.Name(), err)
+	} else {
+		f.drain(deadline)
+	}
 	stopCommitting() // one that is stuck must not keep the last one from its try
 	commits.Wait()
-	f.saveAll(deadline)
+	if failed == nil { // the positions are the other one's otherwise
+		f.saveAll(deadline)
+	}
 	stopWorking()
 	work.Wait()
 	for _, p := range f.all() {
 		p.close()
 	}
+	return failed
 }
 
 // start opens the positions and does the first round of topics. It tries until

@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"mirror/sidecar/batch"
 	"mirror/sidecar/fetch"
 	"mirror/sidecar/positions"
 	"mirror/sidecar/produce"
@@ -40,6 +41,7 @@ type partition struct {
 	failing            bool   // said in the log; until something gets through
 	position           positions.Position
 	known              bool       // there is a position
+	began              bool       // in this process
 	dirty              bool       // it has moved since it was saved
 	leaving            bool       // the topic is gone or not selected any more
 	fromStart          bool       // without a position it begins at the beginning, whatever the flow's start
@@ -77,8 +79,8 @@ func (f *Flow) newPartition(key positions.Key, target string) *partition {
 	return p
 }
 
-// open begins to copy after the position, under a new producer that has been
-// saved in it.
+// open begins to copy after the position, which has been saved with the producer
+// in it.
 func (p *partition) open() {
 	p.mu.Lock()
 	if p.leaving {
@@ -87,7 +89,7 @@ func (p *partition) open() {
 	}
 	p.renew()
 	at := p.position
-	to := produce.Start{Generation: p.generation, TopicID: p.targetID, Producer: producerOf(at)}
+	to := produce.Start{Generation: p.generation, TopicID: p.targetID, Producer: producerOf(at), Sequence: batch.NextSequence(at.Sequence, 1)}
 	from := fetch.Start{Generation: p.generation, TopicID: p.sourceID, Offset: at.Offset + 1, LeaderEpoch: at.SourceLeaderEpoch}
 	p.corruptAt, p.corrupt = -1, 0
 	ended := false
@@ -289,7 +291,7 @@ func (p targetEnd) Refused(r produce.Refusal) {
 	p.flow.beginAfter(p.partition, p.flow.cfg.Refresh)
 }
 
-// Lost begins again under a new producer.
+// Lost begins again: what the target holds tells how to go on.
 func (p targetEnd) Lost(err error) {
 	p.flow.count(status.ErrorProduce)
 	p.mu.Lock()
@@ -299,7 +301,7 @@ func (p targetEnd) Lost(err error) {
 	p.mu.Unlock()
 	p.src.Stop(g)
 	if n == 1 {
-		p.log.Warn("the target's idea of what was sent is another: going on from the last position under a new producer, records after it may be repeated", "err", err)
+		p.log.Warn("the target's idea of what was sent is another: looking at what it holds", "err", err)
 		p.flow.beginAfter(p.partition, 0)
 		return
 	}

@@ -131,8 +131,8 @@ type Owner interface {
 	// Refused says that the partition has stopped and has dropped all it held;
 	// it does nothing until Reset.
 	Refused(Refusal)
-	// Lost is Refused for a reason that a new producer id mends: the broker's
-	// idea of the sequence is not ours, so what it has stored is not known.
+	// Lost is Refused because the broker's idea of the sequence is not ours: what
+	// it has stored has to be looked at.
 	Lost(error)
 	// Shed says that what is not stored has been dropped, from this source offset
 	// on, so that it holds no memory while the target is out of reach. From now on

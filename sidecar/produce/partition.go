@@ -25,6 +25,7 @@ type Partition struct {
 	id         [16]byte // of the topic
 	pid        batch.Producer
 	sequence   int32 // of the next record
+	sentTo     int64 // the last source offset that was ever given a sequence, -1: none
 	limit      int   // max.message.bytes as far as known, 0: not at all
 	waiting    []Entry
 	compacting *compaction // what is being recompressed, outside the lock; it comes before waiting
@@ -140,8 +141,9 @@ type Start struct {
 	Generation uint64
 	// TopicID is zero where the target has no topic ids.
 	TopicID [16]byte
-	// Producer must be new: its first record here gets sequence 0.
+	// Producer sends from Sequence on, which no record here has had.
 	Producer batch.Producer
+	Sequence int32
 }
 
 // Reset drops what waits and what is unacknowledged, and begins anew. The answer
@@ -150,7 +152,7 @@ func (p *Partition) Reset(s Start) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.drop()
-	p.generation, p.id, p.pid, p.sequence = s.Generation, s.TopicID, s.Producer, 0
+	p.generation, p.id, p.pid, p.sequence = s.Generation, s.TopicID, s.Producer, s.Sequence
 	p.stopped, p.known = false, false
 }
 
@@ -161,6 +163,13 @@ func (p *Partition) Continue(generation uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.generation = max(p.generation, generation)
+}
+
+// SentTo is the last source offset that was ever on its way here, -1: none.
+func (p *Partition) SentTo() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sentTo
 }
 
 // Idle says that nothing waits and nothing is on its way: neither what may still
@@ -281,5 +290,6 @@ func (p *Partition) assign() bool {
 	e.Batch.Rewrite(p.pid, s.sequence)
 	p.sequence = batch.NextSequence(p.sequence, s.count)
 	p.sent = append(p.sent, s)
+	p.sentTo = max(p.sentTo, e.Last)
 	return true
 }

@@ -59,7 +59,7 @@ func New(o Options) *Producer {
 
 // Partition makes the target partition. It takes nothing until its Reset.
 func (p *Producer) Partition(topic string, number int32, owner Owner) *Partition {
-	return &Partition{producer: p, owner: owner, topic: topic, number: number, stopped: true}
+	return &Partition{producer: p, owner: owner, topic: topic, number: number, sentTo: -1, stopped: true}
 }
 
 // Run sends until ctx ends, and returns when all connections are closed.

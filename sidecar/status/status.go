@@ -98,9 +98,10 @@ const (
 	ErrorCorrupt          = "corrupt" // a batch whose CRC or structure is wrong
 	ErrorRefused          = "refused" // the target refuses a batch for its content
 	ErrorPositions        = "positions"
+	ErrorResume           = "resume" // a target's tail that cannot be matched: records may be repeated
 	ErrorTopics           = "topics" // discovery, creation
 )
 
 // ErrorKinds lists all kinds of errors.
 var ErrorKinds = []string{ErrorSourceConnection, ErrorTargetConnection, ErrorFetch, ErrorProduce,
-	ErrorCorrupt, ErrorRefused, ErrorPositions, ErrorTopics}
+	ErrorCorrupt, ErrorRefused, ErrorPositions, ErrorResume, ErrorTopics}

@@ -1,0 +1,97 @@
+package contract
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"syscall"
+)
+
+var killScenarios = []Scenario{
+	{Name: "kill", Run: killLosesAndRepeatsNothing},
+	{Name: "kill-without-resume", Run: killWithoutResumeLosesNothing},
+	{Name: "paused", Run: pausedMirrorGivesWayToItsSuccessor},
+}
+
+// kills is how often a mirror is killed. A long round sets MIRROR_TEST_KILLS.
+func kills() int {
+	if n, err := strconv.Atoi(os.Getenv("MIRROR_TEST_KILLS")); err == nil {
+		return n
+	}
+	return 5
+}
+
+func killLosesAndRepeatsNothing(e *Env) {
+	topic := e.Topic("t")
+	e.Create(e.Source, topic, 3)
+	load := e.Load(e.Source, topic, 3)
+	flow := Flow{}
+	for i := range kills() {
+		if i%2 == 1 {
+			flow.Keys = `commit_interval = "50ms"` // so that positions are on their way, too
+		}
+		p := e.Launch(flow)
+		p.Progress(topic, 500+rand.Int64N(2500))
+		p.Kill()
+	}
+	load.Stop()
+	p := e.Launch()
+	p.CaughtUp(topic)
+	p.WantSame(topic)
+	p.Signal(syscall.SIGTERM)
+	p.WantExit(0)
+}
+
+// Records may come twice then, none may be missing.
+func killWithoutResumeLosesNothing(e *Env) {
+	topic := e.Topic("t")
+	e.Create(e.Source, topic, 3)
+	flow := Flow{Keys: "resume = false\ncommit_interval = \"50ms\""}
+	load := e.Load(e.Source, topic, 3)
+	for range 3 {
+		p := e.Launch(flow)
+		p.Progress(topic, 1000)
+		p.Saved()
+		p.Progress(topic, 500)
+		p.Kill()
+	}
+	load.Stop()
+	p := e.Launch(flow)
+	p.CaughtUp(topic)
+	p.WantNothingMissing(topic)
+	p.Signal(syscall.SIGTERM)
+	p.WantExit(0)
+}
+
+// A mirror is paused, another is started in its place, the first one wakes up:
+// one of the two finds that the other writes there, and nothing is there twice.
+func pausedMirrorGivesWayToItsSuccessor(e *Env) {
+	topic := e.Topic("t")
+	e.Create(e.Source, topic, 3)
+	load := e.Load(e.Source, topic, 3)
+	old := e.Launch()
+	old.Progress(topic, 1500)
+	old.Signal(syscall.SIGSTOP)
+	successor := e.Launch()
+	successor.Progress(topic, 3000)
+	old.Signal(syscall.SIGCONT)
+	stopped, stays := old, successor
+	e.Eventually("the end of one of the two", func() string {
+		select {
+		case <-old.exited:
+			return ""
+		case <-successor.exited:
+			stopped, stays = successor, old
+			return ""
+		default:
+			return "both run"
+		}
+	})
+	stopped.WantExit(1)
+	stays.Progress(topic, 1500)
+	load.Stop()
+	stays.CaughtUp(topic)
+	stays.WantSame(topic)
+	stays.Signal(syscall.SIGTERM)
+	stays.WantExit(0)
+}

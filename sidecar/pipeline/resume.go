@@ -1,0 +1,179 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"mirror/sidecar/cluster"
+	"mirror/sidecar/config"
+	"mirror/sidecar/resume"
+	"mirror/sidecar/status"
+)
+
+const (
+	// tailTime is how long reading a partition's tail may take.
+	tailTime = time.Minute
+	// tailMost is how many offsets a tail may have. More than that in one commit
+	// interval means that others write to the topic.
+	tailMost = 5_000_000
+)
+
+// errHidden is a tail whose end cannot be read yet.
+var errHidden = errors.New("the target holds records above its high watermark: waiting for its followers")
+
+// resume looks for what the targets hold after the positions already, because it
+// was stored after the last save, and moves the positions past it. Those go on
+// with the producer they have: its next sequence is taken only by a partition
+// that holds just what was found. The others get a new producer, and what comes
+// after their position may be repeated.
+func (f *Flow) resume(ctx context.Context, bs []*beginning) {
+	var ours []*beginning
+	for _, b := range bs {
+		if b.going() && b.known && !b.renewed && !b.at.Plain && b.at.ProducerID >= 0 && f.cfg.Resume {
+			ours = append(ours, b)
+		}
+	}
+	ends := f.offsets(ctx, f.target, ours, targetPartition, cluster.LatestOffset, config.ReadUncommitted)
+	ask := make([]cluster.TopicPartition, 0, len(ours))
+	for _, b := range ours {
+		ask = append(ask, targetPartition(b.p))
+	}
+	looking, cancel := context.WithTimeout(ctx, lookTime)
+	remembered := f.target.DescribeProducers(looking, ask)
+	cancel()
+
+	source := &resume.Reader{Leaders: f.sourceLeaders, Dial: f.dialer(f.source, nil), Committed: f.committed}
+	target := &resume.Reader{Leaders: f.targetLeaders, Dial: f.dialer(f.target, nil)}
+	defer source.Close()
+	defer target.Close()
+	for _, b := range ours {
+		end, ok := ends[b]
+		if !ok {
+			continue
+		}
+		tail := tail{end: end, source: source, target: target}
+		if p := remembered[targetPartition(b.p)]; p.Err == nil {
+			if s, ok := p.ByID[b.at.ProducerID]; ok {
+				tail.remembered = &s
+			}
+		} else if !canDoWithout(p.Err) {
+			b.err = p.Err
+			continue
+		}
+		b.resume(ctx, tail)
+	}
+}
+
+// canDoWithout: a broker that is too old, or does not let us, leaves only what can
+// be read.
+func canDoWithout(err error) bool {
+	return errors.Is(err, kerr.UnsupportedVersion) || errors.Is(err, kerr.TopicAuthorizationFailed)
+}
+
+// tail is the end of a target partition.
+type tail struct {
+	end            int64
+	remembered     *cluster.ProducerState // what the leader says of the position's producer; nil: nothing
+	source, target *resume.Reader
+}
+
+// resume moves b's position past what the target holds.
+func (b *beginning) resume(ctx context.Context, t tail) {
+	p, from := b.p, b.at.TargetOffset+1
+	if err := t.readable(from); err != nil {
+		b.repeat(t.end, err)
+		return
+	}
+	found := resume.Found{At: b.at}
+	if t.end > from {
+		reading, cancel := context.WithTimeout(ctx, tailTime)
+		found = resume.Match(
+			t.source.Log(reading, resume.Partition{Topic: p.key.Topic, ID: b.sourceID, Number: p.key.Partition, From: b.at.Offset + 1, End: -1}),
+			t.target.Log(reading, resume.Partition{Topic: p.target, ID: b.targetID, Number: p.key.Partition, From: from, End: t.end}),
+			b.at, resume.Options{MaxDecompressed: maxDecompressed, AppendTime: p.appendTime()})
+		cancel()
+		if ctx.Err() != nil {
+			b.err = ctx.Err()
+			return
+		}
+	}
+	b.at = found.At
+	for _, r := range found.Ranges {
+		b.found += r.Count
+	}
+	if found.Rest != nil {
+		b.repeat(t.end, found.Rest)
+		return
+	}
+	if p.someoneElses(b.at.Offset) {
+		b.err = fmt.Errorf("topic %q, partition %d: %w", p.target, p.key.Partition, errTakenOver)
+		p.flow.fail(b.err)
+		return
+	}
+	r := t.remembered
+	switch {
+	case r == nil:
+		b.resumed = true // it has forgotten the producer, and takes any sequence
+	case r.Epoch != b.at.ProducerEpoch:
+		b.repeat(t.end, fmt.Errorf("the target knows the producer with epoch %d, not %d: somebody has taken it over", r.Epoch, b.at.ProducerEpoch))
+	case r.LastSequence == b.at.Sequence:
+		b.resumed = true
+	case follows(r.LastSequence, b.at.Sequence):
+		b.err = errHidden
+	default:
+		b.repeat(t.end, fmt.Errorf("the target remembers sequence %d as the last, not %d: it has lost records that were acknowledged", r.LastSequence, b.at.Sequence))
+	}
+}
+
+// follows says whether sequence a is after b. They go round at 2^31.
+func follows(a, b int32) bool {
+	d := (int64(a) - int64(b)) & 0x7fffffff
+	return d > 0 && d < 1<<30
+}
+
+// errTakenOver is found by a mirror that was paused and has been replaced, or that
+// was started twice.
+var errTakenOver = errors.New("another mirror writes there under the producer id of this one: " +
+	"it goes on from the same positions, and this one stops. Run one at a time")
+
+// someoneElses says whether records up to the offset are on the target that this
+// process has not sent.
+func (p *partition) someoneElses(offset int64) bool {
+	p.mu.Lock()
+	began := p.began
+	p.mu.Unlock()
+	return began && offset > p.dst.SentTo()
+}
+
+// readable says why the tail from an offset on is not worth reading, if so.
+func (t *tail) readable(from int64) error {
+	switch {
+	case t.end < from:
+		return fmt.Errorf("the target ends at offset %d and has lost records up to %d that were acknowledged", t.end, from-1)
+	case t.end-from > tailMost:
+		return fmt.Errorf("the target has %d offsets after the position, more than are read back", t.end-from)
+	}
+	return nil
+}
+
+// repeat leaves the position as it is: from there on under a new producer.
+func (b *beginning) repeat(end int64, why error) {
+	b.at.TargetOffset = end - 1
+	b.repeats = why
+}
+
+// resumedAt says and counts what was found.
+func (p *partition) resumedAt(b *beginning) {
+	if b.found > 0 {
+		p.log.Info("records stored after the last saved position are on the target already, going on after them", "records", b.found, "offset", b.at.Offset)
+	}
+	if b.repeats != nil {
+		p.flow.count(status.ErrorResume)
+		p.log.Warn("what the target holds after the last saved position cannot be matched with the source: records after this offset may be there twice",
+			"offset", b.at.Offset, "err", b.repeats)
+	}
+}
