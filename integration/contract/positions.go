@@ -109,7 +109,8 @@ func kafkaID(s string) string {
 }
 
 // The first thing that is ever written is a position of one before the first
-// offset, with the producer id; after a restart it comes again, under the new id.
+// offset, with the producer id. After a restart it comes again: with the same id
+// and sequence, which go on, or without resume under a new id.
 func positionIsSavedBeforeTheFirstFetch(e *Env) {
 	topic := e.Topic("t")
 	e.Create(e.Source, topic, 2)
@@ -118,16 +119,23 @@ func positionIsSavedBeforeTheFirstFetch(e *Env) {
 	m := e.Start()
 	m.CaughtUp(topic)
 	m.Stop()
-	before := map[int32][]position{}
 	for p, want := range map[int32]int64{0: 5, 1: -1} {
 		all, _ := e.Positions(topic, p)
 		if got := *all[0].Offset; got != want {
 			e.Errorf("the first position of partition %d is %d, want %d", p, got, want)
 		}
-		before[p] = all
 	}
+	e.positionComesAgain(topic, true)
+	e.positionComesAgain(topic, false)
+}
 
-	m = e.Start()
+func (e *Env) positionComesAgain(topic string, resume bool) {
+	e.Helper()
+	before := map[int32][]position{}
+	for p := range int32(2) {
+		before[p], _ = e.Positions(topic, p)
+	}
+	m := e.Start(Flow{Keys: fmt.Sprintf("resume = %v", resume)})
 	e.Put(e.Source, topic, append(Values(0, "new"), Values(1, "new")...)...)
 	m.CaughtUp(topic)
 	m.Stop()
@@ -141,8 +149,12 @@ func positionIsSavedBeforeTheFirstFetch(e *Env) {
 		if *first.Offset != *last.Offset {
 			e.Errorf("partition %d: after the restart comes position %d, want %d again", p, *first.Offset, *last.Offset)
 		}
-		if *first.ProducerID == *last.ProducerID && *first.ProducerEpoch == *last.ProducerEpoch {
-			e.Errorf("partition %d: the position after the restart has the old producer id %d", p, *first.ProducerID)
+		same := *first.ProducerID == *last.ProducerID && *first.ProducerEpoch == *last.ProducerEpoch
+		if same != resume {
+			e.Errorf("partition %d, resume %v: producer id %d, before the restart %d", p, resume, *first.ProducerID, *last.ProducerID)
+		}
+		if resume && *first.Sequence != *last.Sequence {
+			e.Errorf("partition %d: sequence %d after the restart, want %d", p, *first.Sequence, *last.Sequence)
 		}
 	}
 }

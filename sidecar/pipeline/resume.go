@@ -109,7 +109,7 @@ func (b *beginning) resume(ctx context.Context, t tail) {
 		b.repeat(t.end, found.Rest)
 		return
 	}
-	if p.someoneElses(b.at.Offset) {
+	if b.found > 0 && p.someoneElses(b.at.Offset) {
 		b.err = fmt.Errorf("topic %q, partition %d: %w", p.target, p.key.Partition, errTakenOver)
 		p.flow.fail(b.err)
 		return
