@@ -89,6 +89,7 @@ var layers = [][]string{
 	{"batch", "config", "status", "embedded"},
 	{"policy", "cluster", "metrics", "compare", "wire"},
 	{"fetch", "produce", "positions", "topics", "admin"},
+	{"resume"},
 	{"pipeline"},
 	{"."}, // the wiring
 	{"demo"},
