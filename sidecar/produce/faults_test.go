@@ -113,7 +113,7 @@ func (s *source) again() {
 	s.until("the leader", func() bool { return s.readies > 0 })
 	s.mu.Lock()
 	end := s.next
-	s.next = s.shedFrom
+	s.next, s.shedFrom = s.shedFrom, -1
 	s.mu.Unlock()
 	for s.next < end {
 		s.push(batch.Gzip, 1)

@@ -194,12 +194,17 @@ func (s *source) entry(codec batch.Codec, n, size int) Entry {
 	return e
 }
 
-// push pushes the next n records in a batch.
+// push pushes the next n records in a batch. While something is shed it only
+// makes the log longer that is read again later.
 func (s *source) push(codec batch.Codec, n int) {
 	s.bench.Helper()
 	s.mu.Lock()
-	g := s.generation
+	g, shed := s.generation, s.shedFrom >= 0
 	s.mu.Unlock()
+	if shed {
+		s.next += int64(n)
+		return
+	}
 	s.p.Push(g, s.entry(codec, n, 1))
 }
 
