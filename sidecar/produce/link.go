@@ -37,6 +37,7 @@ type link struct {
 	ready    []*Partition
 	queued   map[*Partition]bool // is in ready
 	requests int                 // without an answer
+	answers  int                 // being handed out
 	down     error               // why the broker has not been reached for a while
 	trips    trips
 }
@@ -115,7 +116,9 @@ func (l *link) run(ctx context.Context) {
 func (l *link) await(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		l.mu.Lock()
-		ok := len(l.ready) > 0 && l.requests < requestsInFlight
+		// An answer makes all its partitions ready, one after the other. They are
+		// waited for, or each would go in a request of its own.
+		ok := len(l.ready) > 0 && l.requests < requestsInFlight && l.answers == 0
 		l.mu.Unlock()
 		if ok {
 			return true
@@ -248,13 +251,14 @@ var errUnanswered = errors.New("the broker's answer does not mention the partiti
 func (l *link) answered(items []item, sent time.Time, resp kmsg.Response, err error) {
 	l.mu.Lock()
 	l.requests--
+	l.answers++
 	if err == nil {
 		now := time.Now()
 		l.trips.add(now.Sub(sent), now)
 	}
 	trip := l.trips.length()
 	l.mu.Unlock()
-	defer l.signal()
+	defer l.answeredAll()
 	if err != nil {
 		for _, x := range items {
 			x.p.answered(x.s, answer{err: err, base: -1})
@@ -291,6 +295,13 @@ func (l *link) answered(items []item, sent time.Time, resp kmsg.Response, err er
 		}
 		x.p.answered(x.s, a)
 	}
+}
+
+func (l *link) answeredAll() {
+	l.mu.Lock()
+	l.answers--
+	l.mu.Unlock()
+	l.signal()
 }
 
 // place is where an answer stands in a response.
