@@ -24,6 +24,7 @@ func (k *kafka) javaClients(e *contract.Env) {
 	e.Create(k.pair.Source, topic, 3)
 	m := e.Start()
 	k.source.Nodes[0].Java(e, "testdata/Clients.java", "produce", k.source.Internal(), topic)
+	e.Settled(topic)
 	m.CaughtUp(topic)
 	m.WantSame(topic)
 	want := k.source.Nodes[0].Java(e, "testdata/Clients.java", "dump", k.source.Internal(), topic)

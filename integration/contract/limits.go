@@ -67,6 +67,7 @@ func transactionsOverManyAnswers(e *Env) {
 			e.end(client, i == 0)
 		}
 	}
+	e.Settled(topic)
 	m := e.Start(Flow{Keys: `memory = "1MiB"`})
 	m.CaughtUp(topic)
 	m.WantSame(topic)

@@ -36,6 +36,21 @@ func (e *Env) end(client *kgo.Client, commit bool) {
 	}
 }
 
+// Settled waits until no transaction is open on a topic of the source. A marker
+// comes a moment after its transaction has ended for the producer.
+func (e *Env) Settled(topic string) {
+	e.Helper()
+	e.Eventually("the ends of transactions on "+topic, func() string {
+		stable := e.offsets(e.Source.admin.ListCommittedOffsets, topic)
+		for p, end := range e.Ends(e.Source, topic) {
+			if stable[p] < end {
+				return fmt.Sprintf("partition %d is stable up to %d of %d", p, stable[p], end)
+			}
+		}
+		return ""
+	})
+}
+
 // Producers with transactions that overlap in all ways, some aborted, and one
 // without, write to the same partitions.
 func onlyCommittedRecordsAreCopied(e *Env) {
@@ -85,6 +100,7 @@ func onlyCommittedRecordsAreCopied(e *Env) {
 			e.end(client, true)
 		}
 	}
+	e.Settled(topic)
 	m.CaughtUp(topic)
 	m.WantSame(topic)
 	var want [][]string
@@ -121,6 +137,7 @@ func openTransactionHoldsBackWhatFollows(e *Env) {
 	m.Reached(other, 0, 0)
 	e.WantValues(e.Target, m.TargetName(topic), []string{"before"})
 	e.end(producer, true)
+	e.Settled(topic)
 	m.CaughtUp(topic)
 	e.WantValues(e.Target, m.TargetName(topic), []string{"before", "inside", "after"})
 	m.WantSame(topic)
@@ -135,6 +152,7 @@ func readUncommittedCopiesAbortedRecords(e *Env) {
 		e.PutWith(producer, topic, Values(0, fmt.Sprintf("%d-%v", i, commit))...)
 		e.end(producer, commit)
 	}
+	e.Settled(topic)
 	m := e.Start(Flow{Uncommitted: true})
 	m.CaughtUp(topic)
 	e.WantValues(e.Target, m.TargetName(topic), []string{"0-true", "1-false", "2-true", "3-false"})
@@ -153,6 +171,7 @@ func positionPassesWhatIsNotCopied(e *Env) {
 		e.PutWith(producer, topic, Values(0, "never")...)
 		e.end(producer, false)
 	}
+	e.Settled(topic)
 	m := e.Start()
 	m.CaughtUp(topic)
 	e.WantValues(e.Target, m.TargetName(topic), nil)
