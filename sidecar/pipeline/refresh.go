@@ -90,7 +90,7 @@ func (f *Flow) keepUp(t *topics.Topic, number int32) {
 	p.dst.SetLimit(t.MaxMessageBytes)
 	p.mu.Lock()
 	p.targetAppendTime = t.LogAppendTime
-	another := p.leaving || p.sourceID != t.SourceID || p.targetID != t.TargetID
+	another := !ok || p.leaving || p.sourceID != t.SourceID || p.targetID != t.TargetID
 	p.leaving, p.sourceID, p.targetID = false, t.SourceID, t.TargetID
 	p.mu.Unlock()
 	if another { // new, back again, or one of the topics was made again
