@@ -208,9 +208,11 @@ func (e *Env) Eventually(what string, missing func() string) {
 		if left == "" {
 			return
 		}
-		select {
-		case <-e.ctx.Done():
+		if e.ctx.Err() != nil {
 			e.Fatalf("waiting for %s: %s", what, left)
+		}
+		select {
+		case <-e.ctx.Done(): // one more look
 		case <-tick.C:
 		}
 	}

@@ -138,15 +138,16 @@ func (f *Flow) ends(topic string) []int64 {
 	return f.e.offsets(f.Source.admin.ListCommittedOffsets, topic)
 }
 
-// Reached waits until the mirror's position of a partition is at least offset.
+// Reached waits until a partition is copied and the mirror's position of it is at
+// least offset.
 func (f *Flow) Reached(topic string, number int32, offset int64) {
 	f.e.Helper()
 	f.Wait(fmt.Sprintf("position %d of %s/%d", offset, topic, number), func() string {
 		switch p, ok := f.Partition(topic, number); {
 		case !ok:
 			return "the partition is not there"
-		case p.Position < offset:
-			return fmt.Sprintf("position is %d", p.Position)
+		case p.Position < offset || p.State != status.Running:
+			return fmt.Sprintf("it is %s, with position %d", p.State, p.Position)
 		}
 		return ""
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -47,6 +48,9 @@ func (c *Cluster) DescribeProducers(ctx context.Context, partitions []TopicParti
 	for _, shard := range c.client.RequestSharded(ctx, req) {
 		if shard.Err != nil {
 			err := c.Explain(fmt.Errorf("describe producers: %w", shard.Err))
+			if !c.describesProducers(ctx) {
+				err = fmt.Errorf("describe producers: %w", kerr.UnsupportedVersion)
+			}
 			for _, t := range shard.Req.(*kmsg.DescribeProducersRequest).Topics {
 				for _, p := range t.Partitions {
 					answer[TopicPartition{t.Topic, p}] = Producers{Err: err}
@@ -61,6 +65,24 @@ func (c *Cluster) DescribeProducers(ctx context.Context, partitions []TopicParti
 		}
 	}
 	return answer
+}
+
+// describesProducers says whether all brokers that answer know the request. The
+// client has an error of its own for those that do not, which it does not export.
+func (c *Cluster) describesProducers(ctx context.Context) bool {
+	brokers, err := kadm.NewClient(c.client).ApiVersions(ctx)
+	if err != nil {
+		return true
+	}
+	for _, b := range brokers {
+		if b.Err != nil {
+			continue
+		}
+		if _, ok := b.KeyMaxVersion(kmsg.DescribeProducers.Int16()); !ok {
+			return false
+		}
+	}
+	return true
 }
 
 func (c *Cluster) producers(p *kmsg.DescribeProducersResponseTopicPartition) Producers {

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kversion"
+
 	"mirror/sidecar/batch"
 	"mirror/sidecar/config"
 	"mirror/sidecar/positions"
@@ -69,6 +72,26 @@ func TestARestartGoesOnWhereTheLastRunEnded(t *testing.T) {
 			t.Errorf("run %d: position of an empty partition %+v", run, empty)
 		}
 		l.source.write("t", 0, values("v", 10*run, 10)...)
+	}
+}
+
+// Before Kafka 3.1 fetches know no topic ids, before 2.8 nothing does, and nobody
+// says which producers a partition has seen.
+func TestOldBrokersAreMirrored(t *testing.T) {
+	for name, versions := range map[string]func() *kversion.Versions{
+		"2.4": kversion.V2_4_0, "2.7": kversion.V2_7_0, "3.0": kversion.V3_0_0,
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := kfake.MaxVersions(versions())
+			l := newLabOf(t, newSide(t, "A", old), newSide(t, "B", old), func(f *config.Flow) { f.Resume = true })
+			l.source.create("t", 2)
+			for run := 1; run <= 2; run++ {
+				l.source.write("t", 0, values("v", 3*run-3, 3)...)
+				r := l.start()
+				l.copied("t", 0, values("v", 0, 3*run)...)
+				r.stop()
+			}
+		})
 	}
 }
 

@@ -36,7 +36,12 @@ type lab struct {
 
 func newLab(t *testing.T, change ...func(*config.Flow)) *lab {
 	t.Helper()
-	l := &lab{T: t, source: newSide(t, "A"), target: newSide(t, "B"), log: new(journal)}
+	return newLabOf(t, newSide(t, "A"), newSide(t, "B"), change...)
+}
+
+func newLabOf(t *testing.T, source, target *side, change ...func(*config.Flow)) *lab {
+	t.Helper()
+	l := &lab{T: t, source: source, target: target, log: new(journal)}
 	all, err := config.Pattern(".*")
 	if err != nil {
 		t.Fatal(err)
@@ -240,11 +245,11 @@ type side struct {
 	healed    atomic.Bool
 }
 
-func newSide(t *testing.T, alias string) *side {
+func newSide(t *testing.T, alias string, opts ...kfake.Opt) *side {
 	t.Helper()
 	s := &side{t: t, net: newTap()}
 	var err error
-	if s.Cluster, err = kfake.NewCluster(kfake.NumBrokers(2), kfake.DefaultNumPartitions(1), kfake.ListenFn(s.net.listen)); err != nil {
+	if s.Cluster, err = kfake.NewCluster(append(opts, kfake.NumBrokers(2), kfake.DefaultNumPartitions(1), kfake.ListenFn(s.net.listen))...); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
