@@ -80,9 +80,8 @@ func TestTheBudgetIsKept(t *testing.T) {
 			l.source.store("t", n, l.source.made(batch.LZ4, noise(100<<10)))
 		}
 	}
-	release, asked := func() {}, make(chan struct{})
 	l.target.create("A.t", 8)
-	release, asked = l.target.hold(t, "A.t")
+	release, asked := l.target.hold(t, "A.t")
 	r := l.start()
 	<-asked
 	eventually(t, "a full budget", func() string {
