@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -22,7 +23,38 @@ func TestLeaders(t *testing.T) {
 	}
 	both := contract.Pair{Source: contract.NewCluster(t, c.Bootstrap(), ""), Target: contract.NewCluster(t, others, ""), Real: true}
 	contract.Play(t, func(testing.TB) contract.Pair { return both },
-		[]contract.Scenario{{Name: "leaders", Real: true, Run: func(e *contract.Env) { leadersChangeUnderLoad(e, c) }}})
+		[]contract.Scenario{
+			{Name: "closest-replica", Real: true, Alone: true, Run: func(e *contract.Env) { closestReplicaIsRead(e, c) }},
+			{Name: "leaders", Real: true, Alone: true, Run: func(e *contract.Env) { leadersChangeUnderLoad(e, c) }},
+		})
+}
+
+// A mirror in the rack of a follower fetches from that one, and from another when
+// it dies.
+func closestReplicaIsRead(e *contract.Env, c *kafkatest.Cluster) {
+	topic := e.Topic("t")
+	e.Create(e.Source, topic, 1)
+	leader := c.Nodes[e.Describe(e.Source, topic).Partitions[0].Leader-1]
+	near := c.Nodes[leader.ID%3] // every broker has a replica
+	source := *e.Source
+	source.Table = fmt.Sprintf("rack = \"rack-%d\"", near.ID)
+	m := e.Start(contract.Flow{Source: &source})
+	e.Put(e.Source, topic, contract.Values(0, "first")...)
+	m.CaughtUp(topic)
+	fromLeader, fromNear := leader.Proxy.Received(), near.Proxy.Received()
+	const size = 5_000_000
+	e.Put(e.Source, topic, randomRecords(1, 50, size/50)...)
+	m.CaughtUp(topic)
+	fromLeader, fromNear = leader.Proxy.Received()-fromLeader, near.Proxy.Received()-fromNear
+	if fromNear < size || fromLeader > size/2 {
+		e.Errorf("of %d bytes %d came from the closest replica and %d from the leader", size, fromNear, fromLeader)
+	}
+	near.Kill(e)
+	e.Put(e.Source, topic, contract.Numbered(0, "after", 100)...)
+	m.CaughtUp(topic)
+	near.Restart(e)
+	c.WaitReady(e, 3)
+	m.WantSame(topic)
 }
 
 func leadersChangeUnderLoad(e *contract.Env, c *kafkatest.Cluster) {

@@ -147,6 +147,9 @@ func (c *Cluster) config(n *Node) map[string]string {
 		// A killed broker is missed, and may come back, after this (9 s else).
 		"broker.session.timeout.ms":    "3000",
 		"broker.heartbeat.interval.ms": "500",
+		// Each broker has a rack of its own (KIP-392).
+		"broker.rack":            fmt.Sprintf("rack-%d", n.ID),
+		"replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
 	}
 	if len(o.Scram) > 0 {
 		config["listener.name.host.sasl.enabled.mechanisms"] = "SCRAM-SHA-256"
