@@ -11,40 +11,23 @@ import (
 	"mirror/sidecar/wire"
 )
 
-// answered hands the answer's parts to the owners. Parts are matched by topic
-// id, or by name where the answer has names.
-func (l *link) answered(wants []want, r *kmsg.FetchResponse, frame *wire.Frame) error {
-	if err := kerr.ErrorForCode(r.ErrorCode); err != nil {
+// answered hands the answer's parts to the owners.
+func (l *link) answered(s *session, r *kmsg.FetchResponse, frame *wire.Frame) error {
+	again, err := s.answered(r)
+	if err != nil {
 		return fmt.Errorf("fetch from broker %d: %w", l.node, err)
 	}
-	leaders := l.fetcher.o.Leaders
 	for _, b := range r.Brokers {
-		leaders.LearnBroker(b.NodeID, b.Host, b.Port)
+		l.fetcher.o.Leaders.LearnBroker(b.NodeID, b.Host, b.Port)
 	}
-	type key struct {
-		id     [16]byte
-		name   string
-		number int32
-	}
-	byID := r.Version >= 13
-	asked := make(map[key]want, len(wants))
-	for _, w := range wants {
-		if byID {
-			asked[key{id: w.id, number: w.p.number}] = w
-		} else {
-			asked[key{name: w.p.topic, number: w.p.number}] = w
-		}
+	if again {
+		return nil
 	}
 	for i := range r.Topics {
 		t := &r.Topics[i]
 		for j := range t.Partitions {
-			q := &t.Partitions[j]
-			k := key{name: t.Topic, number: q.Partition}
-			if byID {
-				k = key{id: t.TopicID, number: q.Partition}
-			}
-			if w, ok := asked[k]; ok {
-				l.part(w, q, frame)
+			if w, ok := s.find(t, t.Partitions[j].Partition); ok {
+				l.part(w, &t.Partitions[j], frame)
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -86,13 +87,16 @@ func TestAStopOutlivesAStartThatCameTooLate(t *testing.T) {
 func TestAPausedPartitionIsLeftOut(t *testing.T) {
 	b := newBench(t, kfake.NumBrokers(1))
 	b.create("t", 2)
-	var asked atomic.Int64 // for partition 0, since it is paused
+	var asked, forgotten atomic.Int64 // partition 0, in the session with the broker
 	var shortest atomic.Int32
 	b.control(func(_ int32, q *kmsg.FetchRequest) *kmsg.FetchResponse {
 		shortest.Store(q.MaxWaitMillis)
-		for _, p := range q.Topics[0].Partitions {
-			if p.Partition == 0 {
-				asked.Add(1)
+		if asksFor(q, 0) {
+			asked.Add(1)
+		}
+		for _, t := range q.ForgottenTopics {
+			if slices.Contains(t.Partitions, 0) {
+				forgotten.Add(1)
 			}
 		}
 		return nil
@@ -112,6 +116,9 @@ func TestAPausedPartitionIsLeftOut(t *testing.T) {
 	}
 	if n := asked.Load(); n > before+1 {
 		t.Errorf("a paused partition is asked for, %d times", n-before)
+	}
+	if n := forgotten.Load(); n != 1 {
+		t.Errorf("the broker was told %d times to forget the paused partition", n)
 	}
 	if n := shortest.Load(); n != int32(shortPoll.Milliseconds()) {
 		t.Errorf("the broker may hold a request for %d ms while one is paused", n)

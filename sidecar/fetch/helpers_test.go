@@ -297,6 +297,18 @@ func (b *bench) control(f func(node int32, q *kmsg.FetchRequest) *kmsg.FetchResp
 	})
 }
 
+// asksFor says whether the request names the partition.
+func asksFor(q *kmsg.FetchRequest, number int32) bool {
+	for _, t := range q.Topics {
+		for _, p := range t.Partitions {
+			if p.Partition == number {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // answer answers for the one partition that is asked for.
 func answer(q *kmsg.FetchRequest, f func(*kmsg.FetchRequestTopicPartition, *kmsg.FetchResponseTopicPartition)) *kmsg.FetchResponse {
 	resp := q.ResponseKind().(*kmsg.FetchResponse)

@@ -82,6 +82,7 @@ func (l *link) turn() []*Partition {
 // run fetches until ctx ends.
 func (l *link) run(ctx context.Context) {
 	var conn *wire.Conn
+	var asked session // on conn
 	hangUp := func() {}
 	defer func() { hangUp() }()
 	for failures := 0; ctx.Err() == nil; {
@@ -103,7 +104,7 @@ func (l *link) run(ctx context.Context) {
 			}
 		}
 		if err == nil {
-			err = l.fetch(ctx, conn, wants, held)
+			err = l.fetch(ctx, conn, &asked, wants, held)
 		}
 		if err == nil {
 			failures = 0
@@ -113,7 +114,7 @@ func (l *link) run(ctx context.Context) {
 		if conn != nil {
 			idle = errors.Is(conn.Err(), wire.ErrIdle)
 			hangUp()
-			conn = nil
+			conn, asked = nil, session{}
 		}
 		if ctx.Err() != nil || idle && failures == 0 {
 			continue
@@ -167,24 +168,23 @@ func (l *link) wants() (ws []want, held bool) {
 }
 
 // fetch asks once, and hands out the answer.
-func (l *link) fetch(ctx context.Context, conn *wire.Conn, wants []want, held bool) error {
+func (l *link) fetch(ctx context.Context, conn *wire.Conn, s *session, wants []want, held bool) error {
 	most := l.fetcher.maxBytes()
 	if err := l.fetcher.o.Frames.Reserve(ctx, most); err != nil {
 		return err
 	}
-	req := l.request(conn, wants, held, most)
+	req := l.request(conn, s, wants, held, most)
 	resp, frame, err := conn.Request(ctx, req)
 	l.fetcher.o.Frames.Unreserve(most)
 	if err != nil {
 		return err
 	}
 	defer frame.Release()
-	return l.answered(wants, resp.(*kmsg.FetchResponse), frame)
+	return l.answered(s, resp.(*kmsg.FetchResponse), frame)
 }
 
-// request asks for the wants. It is of the last version that goes by topic name
-// where a topic has no id.
-func (l *link) request(conn *wire.Conn, wants []want, held bool, most int) *kmsg.FetchRequest {
+// request asks for the wants.
+func (l *link) request(conn *wire.Conn, s *session, wants []want, held bool, most int) *kmsg.FetchRequest {
 	r := kmsg.NewPtrFetchRequest()
 	r.MaxWaitMillis, r.MinBytes, r.MaxBytes = int32(longPoll.Milliseconds()), 1, int32(most)
 	if held {
@@ -194,28 +194,11 @@ func (l *link) request(conn *wire.Conn, wants []want, held bool, most int) *kmsg
 	if l.fetcher.o.Committed {
 		r.IsolationLevel = 1
 	}
-	version := conn.MaxVersion(kmsg.Fetch.Int16())
-	topics := make(map[string]int)
-	for _, w := range wants {
-		i, ok := topics[w.p.topic]
-		if !ok {
-			i = len(r.Topics)
-			topics[w.p.topic] = i
-			t := kmsg.NewFetchRequestTopic()
-			t.Topic, t.TopicID = w.p.topic, w.id
-			r.Topics = append(r.Topics, t)
-			if w.id == [16]byte{} {
-				version = min(version, 12)
-			}
+	s.add(r, conn.MaxVersion(kmsg.Fetch.Int16()), wants, func(p *Partition) int32 {
+		if _, epoch, ok := l.fetcher.o.Leaders.Leader(p.topic, p.number); ok {
+			return epoch
 		}
-		q := kmsg.NewFetchRequestTopicPartition()
-		q.Partition, q.FetchOffset, q.PartitionMaxBytes = w.p.number, w.offset, partitionBytes
-		q.LastFetchedEpoch = w.epoch
-		if _, epoch, ok := l.fetcher.o.Leaders.Leader(w.p.topic, w.p.number); ok {
-			q.CurrentLeaderEpoch = epoch
-		}
-		r.Topics[i].Partitions = append(r.Topics[i].Partitions, q)
-	}
-	r.SetVersion(version)
+		return -1
+	})
 	return r
 }
