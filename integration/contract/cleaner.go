@@ -122,7 +122,8 @@ func deleteHorizonStaysAtTheSource(e *Env) {
 		e.untilCleaned(topic, int32(p), func(bs []header) bool { return bs[0].attributes&deleteHorizon != 0 })
 	}
 	e.wantCodec(topic, 1, 3)
-	m := e.Start(Flow{Tables: "[flows.create]\nconfigs = { \"segment.ms\" = \"604800000\" }"}) // no cleaning there
+	// The target's own cleaner stays away.
+	m := e.Start(Flow{Tables: "[flows.create]\nconfigs = { \"cleanup.policy\" = \"delete\" }"})
 	m.CaughtUp(topic)
 	source, target := e.Read(e.Source, topic), e.Read(e.Target, m.TargetName(topic))
 	for p := range partitions {
