@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"mirror/sidecar/batch"
 	"mirror/sidecar/cluster"
 	"mirror/sidecar/config"
 	"mirror/sidecar/resume"
@@ -50,6 +51,7 @@ func (f *Flow) resume(ctx context.Context, bs []*beginning) {
 	target := &resume.Reader{Leaders: f.targetLeaders, Dial: f.dialer(f.target, nil)}
 	defer source.Close()
 	defer target.Close()
+	away := map[int32]error{} // source brokers that could not be read from: no use in waiting for each of their partitions
 	for _, b := range ours {
 		end, ok := ends[b]
 		if !ok {
@@ -64,7 +66,13 @@ func (f *Flow) resume(ctx context.Context, bs []*beginning) {
 			b.err = p.Err
 			continue
 		}
-		b.resume(ctx, tail)
+		node, _, _ := f.sourceLeaders.Leader(b.p.key.Topic, b.p.key.Partition)
+		if b.err = away[node]; b.err == nil {
+			b.resume(ctx, tail)
+		}
+		if b.err != nil && !errors.Is(b.err, errHidden) {
+			away[node] = b.err
+		}
 	}
 }
 
@@ -105,8 +113,13 @@ func (b *beginning) resume(ctx context.Context, t tail) {
 	for _, r := range found.Ranges {
 		b.found += r.Count
 	}
-	if found.Rest != nil {
+	switch {
+	case found.Rest == nil:
+	case unmatchable(found.Rest):
 		b.repeat(t.end, found.Rest)
+		return
+	default: // trouble that passes is no reason to repeat anything
+		b.err = found.Rest
 		return
 	}
 	if b.found > 0 && p.someoneElses(b.at.Offset) {
@@ -127,6 +140,16 @@ func (b *beginning) resume(ctx context.Context, t tail) {
 	default:
 		b.repeat(t.end, fmt.Errorf("the target remembers sequence %d as the last, not %d: it has lost records that were acknowledged", r.LastSequence, b.at.Sequence))
 	}
+}
+
+// unmatchable: another look would find no more.
+func unmatchable(err error) bool {
+	for _, e := range []error{resume.ErrMismatch, batch.ErrCorrupt, batch.ErrMagic, batch.ErrTooLarge, kerr.OffsetOutOfRange} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 // follows says whether sequence a is after b. They go round at 2^31.

@@ -1,0 +1,104 @@
+package pipeline
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"mirror/sidecar/config"
+	"mirror/sidecar/positions"
+)
+
+func resuming(f *config.Flow) { f.Resume = true }
+
+// killed is a flow that has copied n values, of which the saved position knows
+// only the first known: so a kill leaves it.
+func killed(t *testing.T, known, n int) *lab {
+	t.Helper()
+	l := newLab(t, resuming)
+	l.source.create("t", 1)
+	key := positions.Key{Topic: "t"}
+	l.source.write("t", 0, values("v", 0, known)...)
+	r := l.start()
+	l.copied("t", 0, values("v", 0, known)...)
+	l.saved("t", 0, int64(known-1))
+	old := l.positions()[key]
+	l.source.write("t", 0, values("v", known, n-known)...)
+	l.copied("t", 0, values("v", 0, n)...)
+	r.stop()
+	s := l.store()
+	defer s.Close()
+	if err := s.Save(t.Context(), map[positions.Key]positions.Position{key: old}); err != nil {
+		t.Fatal(err)
+	}
+	l.source.write("t", 0, values("v", n, 2)...)
+	return l
+}
+
+func TestWhatIsStoredAfterTheSavedPositionIsNotRepeated(t *testing.T) {
+	l := killed(t, 3, 6)
+	r := l.start()
+	l.copied("t", 0, values("v", 0, 8)...)
+	if n := l.log.count("are on the target already"); n != 1 {
+		t.Errorf("it is logged %d times", n)
+	}
+	if p, _ := r.partition("t", 0); p.Records != 2 {
+		t.Errorf("%d records copied, want 2", p.Records)
+	}
+}
+
+// Brokers that are away when the mirror comes back are waited for.
+func TestTroubleWhileResumingRepeatsNothing(t *testing.T) {
+	for name, side := range map[string]func(l *lab) *side{
+		"source": func(l *lab) *side { return l.source },
+		"target": func(l *lab) *side { return l.target },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := killed(t, 3, 6)
+			own := l.target.TopicInfo(l.cfg.Positions.Topic)
+			// Not one that resuming itself tries again.
+			fault := side(l).Fault(kfake.Fault{
+				Keys: []kmsg.Key{kmsg.Fetch}, Err: kerr.UnknownServerError, Count: 2,
+				When: func(q kmsg.Request) bool { return !reads(q, own) },
+			})
+			r := l.start()
+			if err := fault.Wait(t.Context(), 2); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "all records", func() string {
+				if got := l.target.values("A.t", 0); len(got) < 8 {
+					return fmt.Sprint(got)
+				}
+				return ""
+			})
+			l.copied("t", 0, values("v", 0, 8)...)
+			r.stop()
+		})
+	}
+}
+
+// reads says whether a fetch request is for the topic.
+func reads(q kmsg.Request, topic *kfake.TopicInfo) bool {
+	for _, t := range q.(*kmsg.FetchRequest).Topics {
+		if t.TopicID == topic.TopicID || t.Topic == topic.Topic {
+			return true
+		}
+	}
+	return false
+}
+
+// What cannot be matched is copied again, and that is said.
+func TestATailThatCannotBeMatchedIsRepeated(t *testing.T) {
+	l := killed(t, 3, 6)
+	if err := l.source.DeleteRecords("t", 0, 5); err != nil {
+		t.Fatal(err)
+	}
+	l.start()
+	l.copied("t", 0, append(values("v", 0, 6), values("v", 5, 3)...)...)
+	if n := l.log.count("cannot be matched"); n != 1 {
+		t.Errorf("it is logged %d times", n)
+	}
+}
