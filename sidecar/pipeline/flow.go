@@ -68,7 +68,6 @@ type Flow struct {
 	first      bool                                 // the flow has never run before
 	problems   []status.Topic
 	errors     map[string]uint64
-	savedAt    time.Time
 }
 
 // maxLanes is the number of lanes by default where there are many cores. More
@@ -253,12 +252,6 @@ func (f *Flow) setState(s status.State, reason string) bool {
 	changed := f.state != s || f.reason != reason
 	f.state, f.reason = s, reason
 	return changed
-}
-
-func (f *Flow) saved(t time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.savedAt = t
 }
 
 func (f *Flow) count(kind string) {

@@ -23,6 +23,7 @@ type lane struct {
 	members map[*partition]bool
 	inbox   []delivery
 	working bool // on what was in it
+	savedAt time.Time
 
 	saving  sync.Mutex // one save at a time
 	failing bool       // the last one did
@@ -132,6 +133,7 @@ func (l *lane) commit(ctx context.Context) {
 func (l *lane) save(ctx context.Context) error {
 	l.saving.Lock()
 	defer l.saving.Unlock()
+	at := time.Now()
 	due := map[positions.Key]positions.Position{}
 	var ps []*partition
 	l.each(func(p *partition) {
@@ -141,7 +143,7 @@ func (l *lane) save(ctx context.Context) error {
 		}
 	})
 	if len(due) == 0 {
-		l.flow.saved(time.Now())
+		l.saved(at)
 		return nil
 	}
 	if err := l.flow.store.Save(ctx, due); err != nil {
@@ -162,8 +164,27 @@ func (l *lane) save(ctx context.Context) error {
 		l.flow.log.Info("positions are saved again")
 	}
 	l.failing = false
-	l.flow.saved(time.Now())
+	l.saved(at)
 	return nil
+}
+
+// saved keeps when all positions of the lane were on the target.
+func (l *lane) saved(at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.savedAt = at
+}
+
+// allSaved is when all positions were last on the target; zero: not yet.
+func (f *Flow) allSaved() (at time.Time) {
+	for i, l := range f.lanes {
+		l.mu.Lock()
+		if i == 0 || l.savedAt.Before(at) {
+			at = l.savedAt
+		}
+		l.mu.Unlock()
+	}
+	return at
 }
 
 // due takes the position for saving, if it has moved.

@@ -83,7 +83,7 @@ func TestARefusedRecordStallsUntilItPasses(t *testing.T) {
 }
 
 func TestPositionsThatCannotBeSavedAreRetried(t *testing.T) {
-	l := newLab(t)
+	l := newLab(t, func(f *config.Flow) { f.Lanes = 2 }) // one has nothing to save
 	l.source.create("t", 1)
 	r := l.start()
 	r.runs("t", 0)
@@ -92,17 +92,27 @@ func TestPositionsThatCannotBeSavedAreRetried(t *testing.T) {
 	})
 	l.source.write("t", 0, values("v", 0, 3)...)
 	l.copied("t", 0, values("v", 0, 3)...) // records do not wait for positions
+	copied := time.Now()
 	eventually(t, "tries", func() string {
 		if n := r.Status().Errors[status.ErrorPositions]; n < 3 {
 			return fmt.Sprint(n)
 		}
 		return ""
 	})
+	if at := r.Status().PositionsSave; !at.Before(copied) {
+		t.Error("all positions are said to be saved")
+	}
 	if n := l.log.count("positions cannot be saved"); n != 1 {
 		t.Errorf("it is logged %d times", n)
 	}
 	l.target.heal()
 	l.saved("t", 0, 2)
+	eventually(t, "the report of it", func() string {
+		if at := r.Status().PositionsSave; !at.After(copied) {
+			return at.String()
+		}
+		return ""
+	})
 	if n := l.log.count("positions are saved again"); n != 1 {
 		t.Errorf("the end is logged %d times", n)
 	}
