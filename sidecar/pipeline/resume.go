@@ -123,9 +123,9 @@ func (b *beginning) resume(ctx context.Context, t tail) {
 		return
 	}
 	if b.found > 0 && p.someoneElses(b.at.Offset) {
-		b.err = fmt.Errorf("topic %q, partition %d: %w", p.target, p.key.Partition, errTakenOver)
-		p.flow.fail(b.err)
-		return
+		if b.err = p.giveWay(ctx); b.err != nil {
+			return
+		}
 	}
 	r := t.remembered
 	switch {
@@ -161,7 +161,23 @@ func follows(a, b int32) bool {
 // errTakenOver is found by a mirror that was paused and has been replaced, or that
 // was started twice.
 var errTakenOver = errors.New("another mirror writes there under the producer id of this one: " +
-	"it goes on from the same positions, and this one stops. Run one at a time")
+	"it was started later and goes on from the same positions, so this one stops. Run one at a time")
+
+// giveWay ends the flow if the other mirror came later. If it is the older one,
+// this one goes on behind what it wrote, and the older one will find that out.
+func (p *partition) giveWay(ctx context.Context) error {
+	last, err := p.flow.store.LastRun(ctx)
+	if err != nil {
+		return err
+	}
+	if last > p.flow.run {
+		err := fmt.Errorf("topic %q, partition %d: %w", p.target, p.key.Partition, errTakenOver)
+		p.flow.fail(err)
+		return err
+	}
+	p.log.Warn("an older mirror writes there under the producer id of this one; it stops when it finds out")
+	return nil
+}
 
 // someoneElses says whether records up to the offset are on the target that this
 // process has not sent.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -39,6 +40,16 @@ func (s *Store) Load(ctx context.Context) (map[Key]Position, error) {
 	return l.positions, nil
 }
 
+// LastRun is the highest run that has saved a position of this flow, as far as
+// the topic still has its records; 0 when there is none.
+func (s *Store) LastRun(ctx context.Context) (int64, error) {
+	l := loader{store: s, next: map[int32]int64{}, end: map[int32]int64{}, positions: map[Key]Position{}}
+	if err := l.run(ctx); err != nil {
+		return 0, fmt.Errorf("look for the last run in topic %q on cluster %q: %w", s.topic, s.cluster.Alias(), err)
+	}
+	return l.lastRun, nil
+}
+
 // loader is the state of one Load. It fetches on its own rather than with a
 // consumer of kgo, which does not say how far it got when a partition ends in
 // what it does not hand out: markers, aborted records, an emptied batch.
@@ -46,6 +57,7 @@ type loader struct {
 	store     *Store
 	next, end map[int32]int64 // by partition; no end before its first answer
 	positions map[Key]Position
+	lastRun   int64
 
 	garbage      int
 	firstGarbage struct {
@@ -217,6 +229,7 @@ func (l *loader) take(r *kgo.Record) {
 		var p Position
 		var ok bool
 		if p, ok, err = parseValue(r.Value); err == nil {
+			l.lastRun = max(l.lastRun, runOf(r))
 			if ok {
 				l.positions[k] = p
 			} else {
@@ -228,4 +241,16 @@ func (l *loader) take(r *kgo.Record) {
 	if l.garbage++; l.garbage == 1 {
 		l.firstGarbage.partition, l.firstGarbage.offset, l.firstGarbage.err = r.Partition, r.Offset, err
 	}
+}
+
+// runOf is the run that wrote the record, 0 where it does not say: MirrorMaker's.
+func runOf(r *kgo.Record) int64 {
+	for _, h := range r.Headers {
+		if h.Key == runHeader {
+			if n, err := strconv.ParseInt(string(h.Value), 10, 64); err == nil {
+				return n
+			}
+		}
+	}
+	return 0
 }

@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
+
+// runHeader is the record header that has the run. Connect reads no headers.
+const runHeader = "mirror-run"
 
 // Save writes positions and returns nil once all in-sync replicas have every
 // one of them. What can be retried is retried until ctx ends. After an error
@@ -63,8 +67,9 @@ func (s *Store) save(ctx context.Context, ps map[Key]Position) error {
 	for k, p := range ps {
 		acks := s.acks
 		s.producer.Produce(ctx, &kgo.Record{
-			Key:   appendKey(nil, s.connector, s.source, k),
-			Value: appendValue(nil, p),
+			Key:     appendKey(nil, s.connector, s.source, k),
+			Value:   appendValue(nil, p),
+			Headers: []kgo.RecordHeader{{Key: runHeader, Value: strconv.AppendInt(nil, s.run, 10)}},
 		}, func(_ *kgo.Record, err error) { acks <- err })
 	}
 	err := s.answered(ctx)
