@@ -42,7 +42,6 @@ type Options struct {
 // Flow copies the topics of one cluster to another.
 type Flow struct {
 	cfg            config.Flow
-	run            int64 // this one's number: when it began, in ns
 	log            *slog.Logger
 	source, target *cluster.Cluster
 	committed      bool
@@ -78,7 +77,7 @@ const maxLanes = 4
 // New makes a flow. It does no I/O until Run.
 func New(o Options) *Flow {
 	f := &Flow{
-		cfg: o.Config, run: time.Now().UnixNano(), log: o.Log.With("flow", o.Config.Name()),
+		cfg: o.Config, log: o.Log.With("flow", o.Config.Name()),
 		source: o.Source, target: o.Target,
 		committed:      o.Config.Isolation == config.ReadCommitted,
 		partitionLimit: int(max(o.Config.Memory/4, 64<<10)),
@@ -225,13 +224,16 @@ func (f *Flow) open(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
 	f.store, err = positions.Open(ctx, positions.Options{
-		Cluster: f.target, Source: f.cfg.From, Positions: f.cfg.Positions, Create: f.cfg.Create, Log: f.log, Run: f.run,
+		Cluster: f.target, Source: f.cfg.From, Positions: f.cfg.Positions, Create: f.cfg.Create, Log: f.log,
 	})
 	if err != nil {
 		return err
 	}
 	loaded, err := f.store.Load(ctx)
 	if err != nil {
+		return err
+	}
+	if err := f.store.Claim(ctx); err != nil {
 		return err
 	}
 	f.mu.Lock()

@@ -166,11 +166,11 @@ var errTakenOver = errors.New("another mirror writes there under the producer id
 // giveWay ends the flow if the other mirror came later. If it is the older one,
 // this one goes on behind what it wrote, and the older one will find that out.
 func (p *partition) giveWay(ctx context.Context) error {
-	last, err := p.flow.store.LastRun(ctx)
+	ours, err := p.flow.store.Claimed(ctx)
 	if err != nil {
 		return err
 	}
-	if last > p.flow.run {
+	if !ours {
 		err := fmt.Errorf("topic %q, partition %d: %w", p.target, p.key.Partition, errTakenOver)
 		p.flow.fail(err)
 		return err

@@ -1,10 +1,10 @@
 package positions
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -29,7 +29,7 @@ const (
 // clusters are passed over, and so are those that nobody can read, which is
 // logged with their number.
 func (s *Store) Load(ctx context.Context) (map[Key]Position, error) {
-	l := loader{store: s, next: map[int32]int64{}, end: map[int32]int64{}, positions: map[Key]Position{}}
+	l := newLoader(s)
 	if err := l.run(ctx); err != nil {
 		return nil, fmt.Errorf("load positions from topic %q on cluster %q: %w", s.topic, s.cluster.Alias(), err)
 	}
@@ -40,16 +40,6 @@ func (s *Store) Load(ctx context.Context) (map[Key]Position, error) {
 	return l.positions, nil
 }
 
-// LastRun is the highest run that has saved a position of this flow, as far as
-// the topic still has its records; 0 when there is none.
-func (s *Store) LastRun(ctx context.Context) (int64, error) {
-	l := loader{store: s, next: map[int32]int64{}, end: map[int32]int64{}, positions: map[Key]Position{}}
-	if err := l.run(ctx); err != nil {
-		return 0, fmt.Errorf("look for the last run in topic %q on cluster %q: %w", s.topic, s.cluster.Alias(), err)
-	}
-	return l.lastRun, nil
-}
-
 // loader is the state of one Load. It fetches on its own rather than with a
 // consumer of kgo, which does not say how far it got when a partition ends in
 // what it does not hand out: markers, aborted records, an emptied batch.
@@ -57,7 +47,7 @@ type loader struct {
 	store     *Store
 	next, end map[int32]int64 // by partition; no end before its first answer
 	positions map[Key]Position
-	lastRun   int64
+	claim     string // the last one of this flow, "": none
 
 	garbage      int
 	firstGarbage struct {
@@ -65,6 +55,10 @@ type loader struct {
 		offset    int64
 		err       error
 	}
+}
+
+func newLoader(s *Store) *loader {
+	return &loader{store: s, next: map[int32]int64{}, end: map[int32]int64{}, positions: map[Key]Position{}}
 }
 
 func (l *loader) run(ctx context.Context) error {
@@ -221,6 +215,10 @@ func (l *loader) read(p *kmsg.FetchResponseTopicPartition) (progress bool, err e
 }
 
 func (l *loader) take(r *kgo.Record) {
+	if bytes.Equal(r.Key, l.store.claimKey()) {
+		l.claim = string(r.Value)
+		return
+	}
 	k, err := parseKey(r.Key, l.store.connector, l.store.source)
 	if errors.Is(err, errForeign) {
 		return
@@ -229,7 +227,6 @@ func (l *loader) take(r *kgo.Record) {
 		var p Position
 		var ok bool
 		if p, ok, err = parseValue(r.Value); err == nil {
-			l.lastRun = max(l.lastRun, runOf(r))
 			if ok {
 				l.positions[k] = p
 			} else {
@@ -241,16 +238,4 @@ func (l *loader) take(r *kgo.Record) {
 	if l.garbage++; l.garbage == 1 {
 		l.firstGarbage.partition, l.firstGarbage.offset, l.firstGarbage.err = r.Partition, r.Offset, err
 	}
-}
-
-// runOf is the run that wrote the record, 0 where it does not say: MirrorMaker's.
-func runOf(r *kgo.Record) int64 {
-	for _, h := range r.Headers {
-		if h.Key == runHeader {
-			if n, err := strconv.ParseInt(string(h.Value), 10, 64); err == nil {
-				return n
-			}
-		}
-	}
-	return 0
 }

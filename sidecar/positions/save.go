@@ -4,14 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
-
-// runHeader is the record header that has the run. Connect reads no headers.
-const runHeader = "mirror-run"
 
 // Save writes positions and returns nil once all in-sync replicas have every
 // one of them. What can be retried is retried until ctx ends. After an error
@@ -22,7 +18,14 @@ func (s *Store) Save(ctx context.Context, ps map[Key]Position) error {
 	if len(ps) == 0 {
 		return nil
 	}
-	err := s.save(ctx, ps)
+	records := make([]*kgo.Record, 0, len(ps))
+	for k, p := range ps {
+		records = append(records, &kgo.Record{
+			Key:   appendKey(nil, s.connector, s.source, k),
+			Value: appendValue(nil, p),
+		})
+	}
+	err := s.write(ctx, records)
 	switch {
 	case err == nil:
 		return nil
@@ -34,7 +37,8 @@ func (s *Store) Save(ctx context.Context, ps map[Key]Position) error {
 	return fmt.Errorf("save positions of %d partitions to topic %q on cluster %q: %w", len(ps), s.topic, s.cluster.Alias(), err)
 }
 
-func (s *Store) save(ctx context.Context, ps map[Key]Position) error {
+// write writes records and waits for their acknowledgements.
+func (s *Store) write(ctx context.Context, records []*kgo.Record) error {
 	select {
 	case <-s.turn:
 		defer func() { s.turn <- struct{}{} }()
@@ -62,15 +66,11 @@ func (s *Store) save(ctx context.Context, ps map[Key]Position) error {
 		s.producer = p
 	}
 
-	s.acks = make(chan error, len(ps)) // holds them all: nobody may be left to read
-	s.unanswered = len(ps)
-	for k, p := range ps {
+	s.acks = make(chan error, len(records)) // holds them all: nobody may be left to read
+	s.unanswered = len(records)
+	for _, r := range records {
 		acks := s.acks
-		s.producer.Produce(ctx, &kgo.Record{
-			Key:     appendKey(nil, s.connector, s.source, k),
-			Value:   appendValue(nil, p),
-			Headers: []kgo.RecordHeader{{Key: runHeader, Value: strconv.AppendInt(nil, s.run, 10)}},
-		}, func(_ *kgo.Record, err error) { acks <- err })
+		s.producer.Produce(ctx, r, func(_ *kgo.Record, err error) { acks <- err })
 	}
 	err := s.answered(ctx)
 	if err != nil && ctx.Err() == nil {

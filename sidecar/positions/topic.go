@@ -2,6 +2,7 @@ package positions
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -30,10 +31,7 @@ type Options struct {
 	Source    string           // alias of the source, the "cluster" of the keys
 	Positions config.Positions // topic and connector, both set
 	Create    config.Create    // for the topic, when it is missing
-	// Run numbers the run of the mirror, a later one higher. Each record bears it
-	// in a header, so that two that run at once can tell who came last.
-	Run int64
-	Log *slog.Logger
+	Log       *slog.Logger
 }
 
 // Store is the positions of one flow. Its methods may be called by several
@@ -43,7 +41,7 @@ type Store struct {
 	source    string
 	topic     string
 	connector string
-	run       int64
+	run       string // what Claim wrote, as only this store does
 	log       *slog.Logger
 
 	turn chan struct{} // holds one token: whoever took it may save, and use what follows
@@ -63,7 +61,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		source:    o.Source,
 		topic:     o.Positions.Topic,
 		connector: o.Positions.Connector,
-		run:       o.Run,
+		run:       rand.Text(),
 		log:       o.Log.With("topic", o.Positions.Topic, "cluster", o.Cluster.Alias()),
 		turn:      make(chan struct{}, 1),
 	}
