@@ -373,7 +373,22 @@ func (f *Flow) saveBeginnings(ctx context.Context, bs []*beginning) error {
 		b.at.Plain = false
 		due[b.p.key] = b.at
 	}
+	if err := f.store.Claim(ctx, firsts(going)); err != nil {
+		return err
+	}
 	return f.store.Save(ctx, due)
+}
+
+// firsts are the partitions that begin for the first time in this process.
+func firsts(bs []*beginning) (ks []positions.Key) {
+	for _, b := range bs {
+		b.p.mu.Lock()
+		if !b.p.began {
+			ks = append(ks, b.p.key)
+		}
+		b.p.mu.Unlock()
+	}
+	return ks
 }
 
 // freshProducer is a new producer id, if one of bs needs it.

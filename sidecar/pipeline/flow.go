@@ -233,9 +233,6 @@ func (f *Flow) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := f.store.Claim(ctx); err != nil {
-		return err
-	}
 	f.mu.Lock()
 	f.loaded, f.first = loaded, len(loaded) == 0
 	f.mu.Unlock()

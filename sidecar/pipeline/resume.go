@@ -38,7 +38,6 @@ func (f *Flow) resume(ctx context.Context, bs []*beginning) {
 			ours = append(ours, b)
 		}
 	}
-	ends := f.offsets(ctx, f.target, ours, targetPartition, cluster.LatestOffset, config.ReadUncommitted)
 	ask := make([]cluster.TopicPartition, 0, len(ours))
 	for _, b := range ours {
 		ask = append(ask, targetPartition(b.p))
@@ -46,6 +45,8 @@ func (f *Flow) resume(ctx context.Context, bs []*beginning) {
 	looking, cancel := context.WithTimeout(ctx, lookTime)
 	remembered := f.target.DescribeProducers(looking, ask)
 	cancel()
+	// Asked after that: what was remembered then is to be found before these ends.
+	ends := f.offsets(ctx, f.target, ours, targetPartition, cluster.LatestOffset, config.ReadUncommitted)
 
 	source := &resume.Reader{Leaders: f.sourceLeaders, Dial: f.dialer(f.source, nil), Committed: f.committed}
 	target := &resume.Reader{Leaders: f.targetLeaders, Dial: f.dialer(f.target, nil)}
@@ -85,13 +86,13 @@ func canDoWithout(err error) bool {
 // tail is the end of a target partition.
 type tail struct {
 	end            int64
-	remembered     *cluster.ProducerState // what the leader says of the position's producer; nil: nothing
+	remembered     *cluster.ProducerState // what the leader said of the position's producer before end was asked for; nil: nothing
 	source, target *resume.Reader
 }
 
 // resume moves b's position past what the target holds.
 func (b *beginning) resume(ctx context.Context, t tail) {
-	p, from := b.p, b.at.TargetOffset+1
+	p, from, saved := b.p, b.at.TargetOffset+1, b.at.Sequence
 	if err := t.readable(from); err != nil {
 		b.repeat(t.end, err)
 		return
@@ -133,12 +134,12 @@ func (b *beginning) resume(ctx context.Context, t tail) {
 		b.resumed = true // it has forgotten the producer, and takes any sequence
 	case r.Epoch != b.at.ProducerEpoch:
 		b.repeat(t.end, fmt.Errorf("the target knows the producer with epoch %d, not %d: somebody has taken it over", r.Epoch, b.at.ProducerEpoch))
-	case r.LastSequence == b.at.Sequence:
-		b.resumed = true
+	case follows(saved, r.LastSequence):
+		b.repeat(t.end, fmt.Errorf("the target remembers sequence %d as the last, not %d: it has lost records that were acknowledged", r.LastSequence, saved))
 	case follows(r.LastSequence, b.at.Sequence):
 		b.err = errHidden
 	default:
-		b.repeat(t.end, fmt.Errorf("the target remembers sequence %d as the last, not %d: it has lost records that were acknowledged", r.LastSequence, b.at.Sequence))
+		b.resumed = true
 	}
 }
 
@@ -166,7 +167,7 @@ var errTakenOver = errors.New("another mirror writes there under the producer id
 // giveWay ends the flow if the other mirror came later. If it is the older one,
 // this one goes on behind what it wrote, and the older one will find that out.
 func (p *partition) giveWay(ctx context.Context) error {
-	ours, err := p.flow.store.Claimed(ctx)
+	ours, err := p.flow.store.Claimed(ctx, p.key)
 	if err != nil {
 		return err
 	}

@@ -12,33 +12,32 @@ import (
 // somebody else's positions.
 const claimant = "mirror"
 
-// claimKey is a key as Connect makes them: who, and which source.
-func (s *Store) claimKey() []byte {
-	b := append([]byte("["), appendString(nil, claimant)...)
-	b = append(b, `,{"cluster":`...)
-	b = appendString(b, s.source)
-	return append(b, "}]"...)
-}
-
-// Claim says in the topic that from now on the positions of the flow are this
-// store's. Two mirrors that run at once can tell by it who came last.
-func (s *Store) Claim(ctx context.Context) error {
-	if err := s.write(ctx, []*kgo.Record{{Key: s.claimKey(), Value: s.claimValue()}}); err != nil {
-		return fmt.Errorf("claim the positions in topic %q on cluster %q: %w", s.topic, s.cluster.Alias(), err)
+// Claim says in the topic that from now on the partitions are this store's. Two
+// mirrors that run at once can tell by it who came last.
+func (s *Store) Claim(ctx context.Context, ks []Key) error {
+	if len(ks) == 0 {
+		return nil
+	}
+	records := make([]*kgo.Record, len(ks))
+	for i, k := range ks {
+		records[i] = &kgo.Record{Key: appendKey(nil, claimant, s.source, k), Value: s.claim()}
+	}
+	if err := s.write(ctx, records); err != nil {
+		return fmt.Errorf("claim %d partitions in topic %q on cluster %q: %w", len(ks), s.topic, s.cluster.Alias(), err)
 	}
 	return nil
 }
 
-func (s *Store) claimValue() []byte {
+func (s *Store) claim() []byte {
 	b, _ := json.Marshal(map[string]string{"run": s.run}) // of strings it always succeeds
 	return b
 }
 
-// Claimed says whether the last claim is this store's.
-func (s *Store) Claimed(ctx context.Context) (bool, error) {
+// Claimed says whether the last claim of the partition is this store's.
+func (s *Store) Claimed(ctx context.Context, k Key) (bool, error) {
 	l := newLoader(s)
 	if err := l.run(ctx); err != nil {
 		return false, fmt.Errorf("look for the last claim in topic %q on cluster %q: %w", s.topic, s.cluster.Alias(), err)
 	}
-	return l.claim == string(s.claimValue()), nil
+	return l.claims[k] == string(s.claim()), nil
 }

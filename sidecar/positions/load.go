@@ -1,7 +1,6 @@
 package positions
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +46,7 @@ type loader struct {
 	store     *Store
 	next, end map[int32]int64 // by partition; no end before its first answer
 	positions map[Key]Position
-	claim     string // the last one of this flow, "": none
+	claims    map[Key]string // the last one of each
 
 	garbage      int
 	firstGarbage struct {
@@ -58,7 +57,7 @@ type loader struct {
 }
 
 func newLoader(s *Store) *loader {
-	return &loader{store: s, next: map[int32]int64{}, end: map[int32]int64{}, positions: map[Key]Position{}}
+	return &loader{store: s, next: map[int32]int64{}, end: map[int32]int64{}, positions: map[Key]Position{}, claims: map[Key]string{}}
 }
 
 func (l *loader) run(ctx context.Context) error {
@@ -215,8 +214,8 @@ func (l *loader) read(p *kmsg.FetchResponseTopicPartition) (progress bool, err e
 }
 
 func (l *loader) take(r *kgo.Record) {
-	if bytes.Equal(r.Key, l.store.claimKey()) {
-		l.claim = string(r.Value)
+	if k, err := parseKey(r.Key, claimant, l.store.source); err == nil {
+		l.claims[k] = string(r.Value)
 		return
 	}
 	k, err := parseKey(r.Key, l.store.connector, l.store.source)

@@ -67,7 +67,7 @@ func (r *Reader) Log(ctx context.Context, p Partition) Log {
 				yield(Batch{}, fmt.Errorf("topic %s, partition %d, offset %d: %w", p.Topic, p.Number, at, err))
 				return
 			}
-			next, more, err := r.batches(part, at, yield)
+			next, more, err := r.batches(part, at, p.End, yield)
 			if err != nil {
 				yield(Batch{}, fmt.Errorf("topic %s, partition %d: %w", p.Topic, p.Number, err))
 				return
@@ -91,7 +91,7 @@ func (r *Reader) Log(ctx context.Context, p Partition) Log {
 
 // batches gives out those of an answer. It returns the offset after them, and
 // whether more is wanted.
-func (r *Reader) batches(part *kmsg.FetchResponseTopicPartition, at int64, yield func(Batch, error) bool) (next int64, more bool, err error) {
+func (r *Reader) batches(part *kmsg.FetchResponseTopicPartition, at, end int64, yield func(Batch, error) bool) (next int64, more bool, err error) {
 	aborted := batch.NewAborted(nil)
 	if r.Committed {
 		aborted = batch.NewAborted(part.AbortedTransactions)
@@ -113,7 +113,7 @@ func (r *Reader) batches(part *kmsg.FetchResponseTopicPartition, at int64, yield
 		if last < at {
 			continue
 		}
-		if !yield(Batch{Batch: b, Aborted: covered}, nil) {
+		if end >= 0 && b.BaseOffset() >= end || !yield(Batch{Batch: b, Aborted: covered}, nil) {
 			return at, false, nil
 		}
 		at = last + 1
