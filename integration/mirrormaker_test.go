@@ -71,7 +71,7 @@ func (k *kafka) handOver(e *contract.Env) {
 	in := map[string]map[int]bool{}
 	for p, rs := range e.Read(e.Target, "mm2-offsets.a.internal") {
 		for _, r := range rs {
-			if key := string(r.Key); strings.Contains(key, topic) {
+			if key := string(r.Key); strings.Contains(key, topic) && strings.HasPrefix(key, `["MirrorSourceConnector"`) {
 				if in[key] == nil {
 					in[key] = map[int]bool{}
 				}

@@ -68,7 +68,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 	}{
 		"lost":      {once("orders", func(rs []*kgo.Record) []*kgo.Record { return append(rs[:1:1], rs[2:]...) }), "  missing, source offset"},
 		"repeated":  {once("clicks", func(rs []*kgo.Record) []*kgo.Record { return append(rs[:2:2], rs[1:]...) }), "  repeated, target offset"},
-		"reordered": {once("logs-zstd", func(rs []*kgo.Record) []*kgo.Record { rs[1], rs[2] = rs[2], rs[1]; return rs }), "  reordered, source offset"},
+		"reordered": {once("orders", func(rs []*kgo.Record) []*kgo.Record { rs[1], rs[2] = rs[2], rs[1]; return rs }), "  reordered, source offset"},
 		"changed": {once("payments", func(rs []*kgo.Record) []*kgo.Record {
 			rs[1].Timestamp = rs[1].Timestamp.Add(time.Millisecond)
 			return rs
@@ -96,7 +96,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out, err := run(t.Context(), c.spoil, func(o *Options) { o.For, o.CatchUp = 500*time.Millisecond, 500*time.Millisecond })
+			out, err := run(t.Context(), c.spoil, func(o *Options) { o.For, o.CatchUp = time.Second, 500*time.Millisecond })
 			if !errors.Is(err, ErrDifferent) {
 				t.Errorf("error %v", err)
 			}

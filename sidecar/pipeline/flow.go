@@ -157,6 +157,9 @@ func (f *Flow) Run(ctx context.Context) error {
 	var tending, fetched, commits, work sync.WaitGroup
 	tending.Go(func() { f.refreshLoop(ctx) })
 	tending.Go(func() { f.beginLoop(ctx) })
+	if f.cfg.Resume {
+		tending.Go(func() { f.watch(ctx) })
+	}
 	fetched.Go(func() { f.fetcher.Run(fetching) })
 	work.Go(func() { f.producer.Run(working) })
 	for _, l := range f.lanes {

@@ -11,6 +11,7 @@ import (
 	"mirror/sidecar/batch"
 	"mirror/sidecar/cluster"
 	"mirror/sidecar/config"
+	"mirror/sidecar/positions"
 	"mirror/sidecar/resume"
 	"mirror/sidecar/status"
 )
@@ -124,9 +125,7 @@ func (b *beginning) resume(ctx context.Context, t tail) {
 		return
 	}
 	if b.found > 0 && p.someoneElses(b.at.Offset) {
-		if b.err = p.giveWay(ctx); b.err != nil {
-			return
-		}
+		p.log.Warn("another mirror writes there under the producer id of this one; the older of the two stops when it finds out")
 	}
 	r := t.remembered
 	switch {
@@ -159,25 +158,25 @@ func follows(a, b int32) bool {
 	return d > 0 && d < 1<<30
 }
 
-// errTakenOver is found by a mirror that was paused and has been replaced, or that
-// was started twice.
-var errTakenOver = errors.New("another mirror writes there under the producer id of this one: " +
-	"it was started later and goes on from the same positions, so this one stops. Run one at a time")
+// errTakenOver ends a mirror that was paused and has been replaced, or that was
+// started twice.
+var errTakenOver = errors.New("another mirror has been started for it, which goes on from the same positions, so this one stops: run one at a time")
 
-// giveWay ends the flow if the other mirror came later. If it is the older one,
-// this one goes on behind what it wrote, and the older one will find that out.
-func (p *partition) giveWay(ctx context.Context) error {
-	ours, err := p.flow.store.Claimed(ctx, p.key)
+// watch ends the flow when another mirror claims one of its partitions: that was
+// started later. What both write meanwhile is in order and there once, since
+// either's sequence is refused where the other has used it.
+func (f *Flow) watch(ctx context.Context) {
+	err := f.store.Watch(ctx, func(k positions.Key) {
+		f.mu.Lock()
+		_, ours := f.partitions[k]
+		f.mu.Unlock()
+		if ours {
+			f.fail(fmt.Errorf("topic %q, partition %d: %w", k.Topic, k.Partition, errTakenOver))
+		}
+	})
 	if err != nil {
-		return err
+		f.log.Warn("another mirror of this flow would not be noticed", "err", err)
 	}
-	if !ours {
-		err := fmt.Errorf("topic %q, partition %d: %w", p.target, p.key.Partition, errTakenOver)
-		p.flow.fail(err)
-		return err
-	}
-	p.log.Warn("an older mirror writes there under the producer id of this one; it stops when it finds out")
-	return nil
 }
 
 // someoneElses says whether records up to the offset are on the target that this

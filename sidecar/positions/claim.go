@@ -33,11 +33,30 @@ func (s *Store) claim() []byte {
 	return b
 }
 
-// Claimed says whether the last claim of the partition is this store's.
-func (s *Store) Claimed(ctx context.Context, k Key) (bool, error) {
-	l := newLoader(s)
-	if err := l.run(ctx); err != nil {
-		return false, fmt.Errorf("look for the last claim in topic %q on cluster %q: %w", s.topic, s.cluster.Alias(), err)
+// Watch calls taken for each partition that another store claims from the time of
+// Load on, until ctx ends. It tells a mirror that was paused, or was started
+// twice, that it has been replaced.
+func (s *Store) Watch(ctx context.Context, taken func(Key)) error {
+	from := make(map[int32]kgo.Offset, len(s.loaded))
+	for n, offset := range s.loaded {
+		from[n] = kgo.NewOffset().At(offset)
 	}
-	return l.claims[k] == string(s.claim()), nil
+	cl, err := s.cluster.NewClient(
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{s.topic: from}),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+	)
+	if err != nil {
+		return fmt.Errorf("watch topic %q on cluster %q: %w", s.topic, s.cluster.Alias(), err)
+	}
+	defer cl.Close()
+	ours := string(s.claim())
+	for ctx.Err() == nil {
+		// Errors are those of brokers that are away; the client tries again.
+		cl.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
+			if k, err := parseKey(r.Key, claimant, s.source); err == nil && string(r.Value) != ours {
+				taken(k)
+			}
+		})
+	}
+	return nil
 }

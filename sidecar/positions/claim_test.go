@@ -1,37 +1,39 @@
 package positions
 
-import "testing"
+import (
+	"context"
+	"testing"
+)
 
-func TestTheLastClaimCounts(t *testing.T) {
+func TestAnothersClaimIsToldOf(t *testing.T) {
 	tg := newTarget(t)
-	old, successor := tg.open(t), tg.open(t)
-	k, other := Key{Topic: "t", Partition: 0}, Key{Topic: "t", Partition: 1}
-	want := func(s *Store, claimed bool) {
-		t.Helper()
-		if got, err := s.Claimed(t.Context(), k); err != nil || got != claimed {
-			t.Errorf("claimed %v, %v, want %v", got, err, claimed)
-		}
-	}
 	claim := func(s *Store, ks ...Key) {
 		t.Helper()
 		if err := s.Claim(t.Context(), ks); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want(old, false)
-	claim(old, k, other)
-	want(old, true)
-	claim(successor, other)
-	want(old, true) // the other partition's
-	claim(successor, k)
-	want(old, false)
-	want(successor, true)
+	k := func(n int32) Key { return Key{Topic: "t", Partition: n} }
+	old := tg.open(t)
+	claim(old, k(0), k(1))
 
-	// Positions do not matter, and a claim is not taken for one.
-	at := map[Key]Position{k: {Offset: 5}}
-	if err := old.Save(t.Context(), at); err != nil {
+	s := tg.open(t)
+	load(t, s) // what was claimed before is none of its business
+	ctx, stop := context.WithCancel(t.Context())
+	taken, ended := make(chan Key), make(chan error, 1)
+	go func() { ended <- s.Watch(ctx, func(k Key) { taken <- k }) }()
+	claim(s, k(0), k(1), k(2))
+	at := map[Key]Position{k(0): {Offset: 5}}
+	if err := old.Save(t.Context(), at); err != nil { // it does not know yet
 		t.Fatal(err)
 	}
-	want(successor, true)
-	wantLoad(t, successor, at)
+	claim(tg.open(t), k(2))
+	if got := <-taken; got != k(2) {
+		t.Errorf("%v is said to be taken, want %v", got, k(2))
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	wantLoad(t, s, at) // a claim is not taken for a position
 }

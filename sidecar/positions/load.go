@@ -36,6 +36,7 @@ func (s *Store) Load(ctx context.Context) (map[Key]Position, error) {
 		s.log.Warn("passed over records that are not positions", "records", l.garbage,
 			"partition", l.firstGarbage.partition, "offset", l.firstGarbage.offset, "err", l.firstGarbage.err)
 	}
+	s.loaded = l.next
 	return l.positions, nil
 }
 
@@ -46,7 +47,6 @@ type loader struct {
 	store     *Store
 	next, end map[int32]int64 // by partition; no end before its first answer
 	positions map[Key]Position
-	claims    map[Key]string // the last one of each
 
 	garbage      int
 	firstGarbage struct {
@@ -57,7 +57,7 @@ type loader struct {
 }
 
 func newLoader(s *Store) *loader {
-	return &loader{store: s, next: map[int32]int64{}, end: map[int32]int64{}, positions: map[Key]Position{}, claims: map[Key]string{}}
+	return &loader{store: s, next: map[int32]int64{}, end: map[int32]int64{}, positions: map[Key]Position{}}
 }
 
 func (l *loader) run(ctx context.Context) error {
@@ -214,10 +214,6 @@ func (l *loader) read(p *kmsg.FetchResponseTopicPartition) (progress bool, err e
 }
 
 func (l *loader) take(r *kgo.Record) {
-	if k, err := parseKey(r.Key, claimant, l.store.source); err == nil {
-		l.claims[k] = string(r.Value)
-		return
-	}
 	k, err := parseKey(r.Key, l.store.connector, l.store.source)
 	if errors.Is(err, errForeign) {
 		return

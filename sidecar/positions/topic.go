@@ -41,7 +41,8 @@ type Store struct {
 	source    string
 	topic     string
 	connector string
-	run       string // what Claim wrote, as only this store does
+	run       string          // what Claim writes, as only this store does
+	loaded    map[int32]int64 // where the last Load ended, by partition
 	log       *slog.Logger
 
 	turn chan struct{} // holds one token: whoever took it may save, and use what follows
