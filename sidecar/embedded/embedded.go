@@ -38,23 +38,11 @@ type Cluster struct {
 	work  sync.WaitGroup
 }
 
-// Option changes how a cluster is started.
-type Option func(*options)
-
-type options struct{ port int }
-
-// Port fixes the port on 127.0.0.1, which is any free one otherwise.
-func Port(port int) Option { return func(o *options) { o.port = port } }
-
 // Start runs a cluster until Close. The alias is its cluster id, as in
 // "embedded-primary".
-func Start(alias string, opts ...Option) (*Cluster, error) {
-	var o options
-	for _, opt := range opts {
-		opt(&o)
-	}
+func Start(alias string) (*Cluster, error) {
 	kafka, err := kfake.NewCluster(
-		kfake.Ports(o.port),
+		kfake.Ports(0),
 		kfake.ClusterID("embedded-"+alias),
 		kfake.DefaultNumPartitions(1),
 		kfake.BrokerConfigs(map[string]string{

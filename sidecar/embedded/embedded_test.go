@@ -3,9 +3,6 @@ package embedded
 import (
 	"bytes"
 	"context"
-	"net"
-	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -16,9 +13,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func start(t *testing.T, opts ...Option) (*Cluster, *kgo.Client) {
+func start(t *testing.T) (*Cluster, *kgo.Client) {
 	t.Helper()
-	c, err := Start("primary", opts...)
+	c, err := Start("primary")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,22 +65,6 @@ func TestTopicsAreNotMadeByAsking(t *testing.T) {
 	}
 	if topics.Has("orders") {
 		t.Error("asking for the topic made it")
-	}
-}
-
-func TestPort(t *testing.T) {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := free.Addr().(*net.TCPAddr).Port
-	if _, err := Start("primary", Port(port)); err == nil {
-		t.Fatal("started on a port that is in use")
-	}
-	free.Close()
-	c, _ := start(t, Port(port))
-	if want := []string{net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}; !slices.Equal(c.Bootstrap(), want) {
-		t.Errorf("listens on %v, want %v", c.Bootstrap(), want)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"mirror/sidecar/cluster"
 	"mirror/sidecar/wire"
 )
 
@@ -121,7 +122,7 @@ func (l *link) run(ctx context.Context) {
 		}
 		failures++
 		l.fetcher.o.Failed(err)
-		l.scatter(ctx, backoff(failures))
+		l.scatter(ctx, cluster.Backoff(failures))
 	}
 }
 

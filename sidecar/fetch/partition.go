@@ -4,6 +4,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"mirror/sidecar/cluster"
 )
 
 // preferredFor is how long a replica is read that the leader has named. (The
@@ -240,7 +242,7 @@ func (p *Partition) failed(w want, err error) {
 	p.failures++
 	n := p.failures
 	p.preferred = -1
-	p.wait(backoff(n))
+	p.wait(cluster.Backoff(n))
 	p.mu.Unlock()
 	p.owner.Failed(err, n)
 }
@@ -273,9 +275,4 @@ func (p *Partition) wait(d time.Duration) {
 		p.retryAt = time.Now().Add(d)
 		p.retry = time.AfterFunc(d, p.route)
 	}
-}
-
-// backoff is the pause before the n-th try in a row: 50 ms, doubled up to 5 s.
-func backoff(n int) time.Duration {
-	return min(50*time.Millisecond<<min(n-1, 10), 5*time.Second)
 }

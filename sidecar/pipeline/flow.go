@@ -7,8 +7,9 @@
 //	                     positions.Store ◄──save── lane.commit ◄─ position
 //
 // flow.go runs it all, refresh.go follows the topics, begin.go finds where a
-// partition resumes, partition.go ties both ends of one, lane.go and prepare.go
-// do the work in between, drain.go ends it.
+// partition resumes, gaps.go what does not fit its position and resume.go what
+// the target holds after it; partition.go ties both ends of one, lane.go and
+// prepare.go do the work in between, drain.go ends it.
 package pipeline
 
 import (

@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"mirror/sidecar/batch"
+	"mirror/sidecar/cluster"
 )
 
 // answer is what came of one batch.
@@ -174,13 +175,13 @@ func (p *Partition) settle() {
 		if p.failures >= shedAfter {
 			p.shed()
 		}
-		p.wait(backoff(p.failures))
+		p.wait(cluster.Backoff(p.failures))
 	case moved:
 		p.producer.router.Stale()
 		if p.failures >= shedAfter {
 			p.shed()
 		}
-		p.wait(backoff(p.failures))
+		p.wait(cluster.Backoff(p.failures))
 	case tooLarge:
 		if p.limit == 0 || len(s.Batch) <= p.limit {
 			p.limit = len(s.Batch) / 2 // the topic's limit is lower than was known
@@ -258,9 +259,4 @@ func (p *Partition) part(e Entry, b batch.Batch, s *sent, sequence int32) *sent 
 	e.Batch.Rewrite(p.pid, sequence)
 	p.bytes += len(b)
 	return &sent{Entry: e, sequence: sequence, count: b.Count(), merged: s.merged, unsure: s.unsure, base: -1}
-}
-
-// backoff is the time before the n-th try in a row: 50 ms, doubled up to 5 s.
-func backoff(n int) time.Duration {
-	return min(50*time.Millisecond<<min(n-1, 10), 5*time.Second)
 }

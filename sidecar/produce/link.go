@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"mirror/sidecar/cluster"
 	"mirror/sidecar/wire"
 )
 
@@ -151,7 +152,7 @@ func (l *link) hand(ctx context.Context, n int, err error) {
 	select {
 	case <-ctx.Done():
 		return
-	case <-time.After(backoff(n)):
+	case <-time.After(cluster.Backoff(n)):
 	}
 	for _, q := range l.takeReady() {
 		q.kick()
