@@ -4,7 +4,8 @@
 // mirror stopped, and the other way round.
 //
 // position.go has the model, codec.go the JSON of keys and values, topic.go
-// makes and checks the topic, load.go reads it, save.go writes it.
+// makes and checks the topic, load.go reads it, save.go writes it, claim.go tells
+// two mirrors that run at once who came last.
 package positions
 
 // Key names a partition by its source topic.
@@ -27,8 +28,9 @@ type Position struct {
 	ProducerID    int64
 	ProducerEpoch int16
 	Sequence      int32
-	// TargetOffset is where the record at Offset is on the target; -1: nowhere,
-	// or not known.
+	// TargetOffset is where the last record that was stored is on the target.
+	// Before the producer has stored any it is one before the end that the target
+	// had then: what it stores comes after. -1: from the beginning, or not known.
 	TargetOffset int64
 	// TargetTopicID and SourceTopicID are the topics' ids, zero where a cluster
 	// has none (before Kafka 2.8).
