@@ -53,9 +53,18 @@ func indexLines(text string) lines {
 			x.newlines = append(x.newlines, i)
 		}
 	}
+	for _, mark := range byteOrderMarks {
+		if x.accept(mark) {
+			break
+		}
+	}
 	x.document()
 	return x.found
 }
+
+// byteOrderMarks are what the TOML library passes over at the start of a file:
+// some editors write one.
+var byteOrderMarks = []string{"\xff\xfe", "\xfe\xff", "\xef\xbb\xbf"}
 
 type indexer struct {
 	text     string
