@@ -39,7 +39,8 @@ func read(name string, data []byte, getenv func(string) (string, bool)) (*Config
 	if _, err := toml.Decode(string(data), &values); err != nil {
 		p := Problem{File: name, Line: 1, Text: err.Error()}
 		if bad := (toml.ParseError{}); errors.As(err, &bad) {
-			p.Line, p.Key, p.Text = bad.Position.Line, bad.LastKey, "not TOML: "+bad.Message
+			// What the parser finds missing at the end it places on the line before.
+			p.Line, p.Key, p.Text = max(bad.Position.Line, 1), bad.LastKey, "not TOML: "+bad.Message
 			if strings.Contains(bad.LastKey, "password") || strings.Contains(bad.LastKey, "secret") {
 				p.Text = "not TOML: is the value a string in quotes?" // the message could show it
 			}
