@@ -20,7 +20,7 @@ test *args:
 
 # every test that needs no Docker, with the race detector
 race *args:
-    go test -race {{ args }} $(go list ./... | grep -vE '/integration(/kafkatest)?$')
+    go test -race {{ args }} $(go list ./... | grep -vE '/integration(/kafkatest|/soak)?$')
 
 # the scenarios on real Kafka; without Docker this fails where `test` skips
 integration *args:
@@ -61,3 +61,7 @@ image:
 # what mirroring costs on real Kafka, beside MirrorMaker 2 (Docker); -help lists the flags
 bench *args:
     go run ./integration/bench {{ args }}
+
+# a mirror under a mixed load on real Kafka for a long time: is what it holds flat, and the target equal? (Docker)
+soak duration="1h":
+    KAFKA_TEST_REQUIRED=1 go test -count=1 -timeout 0 -v -run TestSoak ./integration/soak -for {{ duration }}

@@ -63,11 +63,12 @@ type Scenario struct {
 	Name  string // letters, digits and dashes: its topics begin with it
 	Real  bool   // plays on real brokers only
 	Alone bool   // harms the clusters: nothing else may play meanwhile
+	// Limit bounds it, so that one that hangs says where; 0: 90 s.
+	Limit time.Duration
 	Run   func(*Env)
 }
 
-// limit bounds a scenario, so that one that hangs says where.
-const limit = 90 * time.Second
+const usualLimit = 90 * time.Second
 
 // Play runs the scenarios, those that may side by side. pair is asked for
 // clusters by each: it may give the same ones every time, as no two scenarios use
@@ -81,6 +82,10 @@ func Play(t *testing.T, pair func(testing.TB) Pair, scenarios []Scenario) {
 			p := pair(t)
 			if s.Real && !p.Real {
 				t.Fatal("this scenario needs real brokers")
+			}
+			limit := usualLimit
+			if s.Limit > 0 {
+				limit = s.Limit
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			t.Cleanup(cancel)

@@ -121,7 +121,7 @@ func (e *Env) Launch(flows ...Flow) *Process {
 			e.Fatalf("the mirror has ended: %v\n%s", p.cmd.ProcessState, p.log.String())
 		default:
 		}
-		code, body, err := p.get("/readyz")
+		code, body, err := p.Get("/readyz")
 		if err != nil {
 			return err.Error()
 		}
@@ -146,8 +146,11 @@ func freeAddress(e *Env) string {
 
 var httpClient = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
-// get asks the admin server.
-func (p *Process) get(path string) (code int, body []byte, err error) {
+// PID is the process's id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Get asks the admin server.
+func (p *Process) Get(path string) (code int, body []byte, err error) {
 	r, err := httpClient.Get("http://" + p.admin + path)
 	if err != nil {
 		return 0, nil, err
@@ -160,7 +163,7 @@ func (p *Process) get(path string) (code int, body []byte, err error) {
 
 // status is an empty report where the process does not answer.
 func (p *Process) status() (r status.Report) {
-	if _, body, err := p.get("/status"); err == nil {
+	if _, body, err := p.Get("/status"); err == nil {
 		if err := json.Unmarshal(body, &r); err != nil {
 			p.e.Errorf("/status is no report: %v\n%s", err, body)
 		}

@@ -27,7 +27,7 @@ func sigtermSavesAndExitsCleanly(e *Env) {
 	p.CaughtUp(topic)
 	p.WantSame(topic)
 	for path, words := range map[string]string{"/healthz": "", "/readyz": "", "/metrics": "mirror_", "/status": `"src->dst"`} {
-		code, body, err := p.get(path)
+		code, body, err := p.Get(path)
 		if path == "/status" { // > may be escaped in JSON
 			var any map[string]any
 			if err := json.Unmarshal(body, &any); err != nil {
