@@ -26,15 +26,34 @@ const (
 	compactFrom = 4
 )
 
+// grows says that what waits at the head is uncompressed and may still become a
+// larger batch. With something in flight it is worth waiting for: until the next
+// answer at most, as Nagle's algorithm has it (RFC 896), so that an idle
+// partition's batch goes at once and a busy one's in few requests.
+func (p *Partition) grows() bool {
+	sum, limit := 0, p.mergeLimit()
+	for i := range p.waiting {
+		e := &p.waiting[i]
+		if sum += len(e.Batch); e.Batch.Codec() != batch.None || sum >= limit {
+			return false
+		}
+	}
+	return len(p.waiting) > 0
+}
+
+// mergeLimit is how large a merged batch may be.
+func (p *Partition) mergeLimit() int {
+	if p.limit > 0 {
+		return min(mergeTo, p.limit)
+	}
+	return mergeTo
+}
+
 // merge copies the uncompressed batches that wait at the head into one and says
 // how many those were; 0: there is nothing to merge. It keeps nobody waiting:
 // only what is there anyway is merged.
 func (p *Partition) merge() (Entry, int) {
-	limit := mergeTo
-	if p.limit > 0 {
-		limit = min(limit, p.limit)
-	}
-	n, sum := 0, 0
+	n, sum, limit := 0, 0, p.mergeLimit()
 	for i := range p.waiting {
 		e := &p.waiting[i]
 		if e.Batch.Codec() != batch.None || sum+len(e.Batch) > limit {

@@ -52,8 +52,52 @@ func TestUncompressedBatchesThatWaitAreMerged(t *testing.T) {
 	if x = s.taken(1); x.merged || x.count != 1 || x.First != 7 {
 		t.Errorf("the compressed one: %+v", x.Entry)
 	}
+	s.p.answered(x, answer{})
 	if x = s.taken(1); x.count != 1 || x.First != 8 || x.Last != 19 || x.LeaderEpoch != 5 {
 		t.Errorf("the last one, with what is skipped: %+v", x.Entry)
+	}
+	s.p.Stop()
+}
+
+// TestABatchThatCanGrowWaitsForAnAnswer: with nothing in flight a batch goes at
+// once, with something in flight when it is full or the answer is there.
+func TestABatchThatCanGrowWaitsForAnAnswer(t *testing.T) {
+	b := newBench(t)
+	s := b.partition("t", 0)
+	s.push(batch.None, 1)
+	first := s.taken(1)
+	s.p.answered(first, answer{}) // now the producer is known
+	s.push(batch.None, 2)
+	if first = s.taken(1); first == nil || first.count != 2 {
+		t.Fatalf("nothing in flight, taken: %+v", first)
+	}
+	for range 3 {
+		s.push(batch.None, 2)
+		if x := s.taken(1); x != nil {
+			t.Fatalf("something in flight, taken: %+v", x.Entry)
+		}
+	}
+	s.p.answered(first, answer{})
+	first = s.taken(1)
+	if first == nil || first.count != 6 {
+		t.Fatalf("answered, taken: %+v", first)
+	}
+	s.push(batch.None, 2)
+	s.push(batch.Gzip, 2)
+	if x := s.taken(1); x == nil || x.count != 2 {
+		t.Errorf("what another codec follows cannot grow, taken: %+v", x)
+	}
+	if x := s.taken(1); x == nil || x.Batch.Codec() != batch.Gzip {
+		t.Errorf("what is compressed does not grow, taken: %+v", x)
+	}
+	for full := 0; full < mergeTo; full += len(s.p.waiting[len(s.p.waiting)-1].Batch) {
+		if x := s.taken(1); x != nil {
+			t.Fatalf("with %d bytes waiting, taken: %+v", full, x.Entry)
+		}
+		s.p.Push(1, s.entry(batch.None, 10, 5000))
+	}
+	if x := s.taken(1); x == nil || len(x.Batch) < mergeTo/2 || len(x.Batch) > mergeTo+mergeTo/10 {
+		t.Errorf("a full one, taken: %+v", x)
 	}
 	s.p.Stop()
 }

@@ -259,7 +259,7 @@ func (p *Partition) take(session int64) *sent {
 	if len(p.sent) == 0 {
 		p.ready()
 	}
-	if p.next == len(p.sent) && !p.assign() {
+	if p.next == len(p.sent) && (p.out > 0 && p.grows() || !p.assign()) {
 		return nil
 	}
 	s := p.sent[p.next]

@@ -9,14 +9,15 @@ import (
 	"sync/atomic"
 )
 
-// Pool hands out frames and keeps the byte budget of a flow: the bytes of the frames that are held
+// Pool hands out frames and keeps the byte budget of a flow: the buffers of the frames that are held
 // plus the bytes that are reserved for frames to come. Buffers that come back are kept for the next
-// frame, up to half of the budget. A Pool is safe for concurrent use.
+// frame as long as all buffers together fit into the budget, so that a busy pool allocates nothing. A
+// Pool is safe for concurrent use.
 type Pool struct {
 	limit int64
 
 	mu       sync.Mutex
-	inUse    int64
+	inUse    int64 // bytes of all buffers handed out
 	reserved int64
 	waiting  []*waiter // first come, first served
 
@@ -45,8 +46,8 @@ func NewPool(limit int64) *Pool {
 // Limit returns the budget in bytes.
 func (p *Pool) Limit() int64 { return p.limit }
 
-// InUse returns the bytes of the frames that are handed out and not given back. Reservations do not
-// count.
+// InUse returns the memory of the frames that are handed out and not given back, in bytes: their
+// buffers, which may be larger than they are. Reservations do not count.
 func (p *Pool) InUse() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,8 +122,12 @@ func (p *Pool) grant() {
 func (p *Pool) Get(n int) *Frame {
 	index, size := sizeClass(n)
 	p.mu.Lock()
-	p.inUse += int64(n)
 	buf := p.take(index)
+	if buf != nil {
+		size = cap(buf)
+	}
+	p.inUse += int64(size)
+	p.trim(0)
 	p.mu.Unlock()
 	if buf == nil {
 		buf = make([]byte, size)
@@ -133,7 +138,9 @@ func (p *Pool) Get(n int) *Frame {
 }
 
 // spareClasses is how many classes above the right one Get looks at: four classes double the size.
-const spareClasses = 4
+// Answers to fetches come in all sizes; were each to have a buffer of its own class, most of them
+// would be new.
+const spareClasses = 8
 
 // take returns an idle buffer of the class or of one not much larger, or nil. p.mu is held.
 func (p *Pool) take(index int) []byte {
@@ -155,40 +162,44 @@ func (p *Pool) take(index int) []byte {
 	return nil
 }
 
-// put takes back a frame of n bytes.
+// put takes back a frame's buffer.
 func (p *Pool) put(buf []byte) {
-	n, buf := int64(len(buf)), buf[:cap(buf)]
+	buf = buf[:cap(buf)]
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.inUse -= n
+	p.inUse -= int64(len(buf))
 	p.keep(buf)
 	p.grant()
 }
 
-// keep files buf for later use if the bound on idle memory allows, at the cost of the classes
-// longest out of use. p.mu is held.
+// keep files buf for later use if the budget allows, at the cost of the classes longest out of use.
+// p.mu is held.
 func (p *Pool) keep(buf []byte) {
-	size, bound := int64(cap(buf)), p.limit/2
-	if size > bound {
-		return
-	}
-	index, _ := sizeClass(cap(buf))
+	index, size := sizeClass(len(buf))
 	for len(p.classes) <= index {
 		p.classes = append(p.classes, class{used: p.clock})
 	}
-	for p.idle+size > bound {
-		victim := p.stalest()
-		if p.classes[victim].used > p.classes[index].used {
-			return // buf itself is the one that is least likely to be asked for
+	if !p.trim(int64(size)) {
+		return
+	}
+	p.classes[index].free = append(p.classes[index].free, buf)
+	p.idle += int64(size)
+}
+
+// trim gives up idle buffers until the rest, with what is in use and n bytes more, is within the
+// budget, and says whether it is. p.mu is held.
+func (p *Pool) trim(n int64) bool {
+	for p.inUse+p.idle+n > p.limit {
+		if p.idle == 0 {
+			return false
 		}
-		c := &p.classes[victim]
+		c := &p.classes[p.stalest()]
 		last := len(c.free) - 1
 		p.idle -= int64(cap(c.free[last]))
 		c.free[last] = nil
 		c.free = c.free[:last]
 	}
-	p.classes[index].free = append(p.classes[index].free, buf)
-	p.idle += size
+	return true
 }
 
 // stalest returns the class with idle buffers that nobody asked for the longest. p.mu is held,

@@ -40,7 +40,8 @@ func (c *Conn) read() {
 
 // readAnswers returns why there are no more.
 func (c *Conn) readAnswers() error {
-	r := bufio.NewReaderSize(&patient{c: c}, 4<<10) // larger reads pass by it
+	p := &patient{c: c, low: newLowWater(c.nc)}
+	r := bufio.NewReaderSize(p, 4<<10) // larger reads pass by it
 	for {
 		var size [4]byte
 		if n, err := io.ReadFull(r, size[:]); err != nil {
@@ -55,6 +56,7 @@ func (c *Conn) readAnswers() error {
 			return fmt.Errorf("broker %s sent %d bytes that no request asked for", c.addr, n)
 		}
 		frame := newFrame(c.o.Frames, n)
+		p.left = n - r.Buffered()
 		if _, err := io.ReadFull(r, frame.Bytes()); err != nil {
 			frame.Release()
 			return c.readError(err, true)
@@ -121,11 +123,15 @@ func (c *Conn) expect() {
 // patient reads from the connection and lets an answer that has begun take as long as it keeps
 // coming.
 type patient struct {
-	c *Conn
+	c    *Conn
+	low  lowWater
+	left int // of the answer that has begun
 }
 
 func (p *patient) Read(b []byte) (int, error) {
+	p.low.await(max(p.left, 1))
 	n, err := p.c.nc.Read(b)
+	p.left -= n
 	if n > 0 {
 		p.c.qmu.Lock()
 		if len(p.c.pending) > 0 {
