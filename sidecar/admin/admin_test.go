@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"mirror/sidecar/config"
 	"mirror/sidecar/status"
 )
 
@@ -35,8 +36,14 @@ func report() status.Report {
 			Partitions: []status.Partition{{
 				Topic: "orders", Target: "primary.orders", Partition: 1, Lane: 1, State: status.Stalled, Reason: "the target refuses a record",
 				StalledAt: 41, Position: 40, Lost: 12, SourceEnd: 60, Lag: 19, Records: 41, Bytes: 900, Merging: true,
-				Batches: map[string]uint64{status.PathRaw: 7, status.PathMerged: 2},
+				LagSeconds: 4.5, LastRecord: time.Date(2026, 1, 31, 12, 0, 1, 0, time.UTC), Repeats: 3,
+				Batches: map[string]uint64{status.PathRaw: 7, status.PathMerged: 0, status.PathReencoded: 0, status.PathSkipped: 2},
+				Paths: []status.Count{
+					{Path: status.PathRaw, Batches: 7, Records: 41, Bytes: 900},
+					{Path: status.PathSkipped, Reason: "control", Batches: 2, Records: 2, Bytes: 156},
+				},
 			}},
+			Latency: status.Histogram{Count: 7, Sum: 0.25, Buckets: []status.Bucket{{Most: 0.001, Count: 0}, {Most: 0.002, Count: 7}}},
 		}},
 	}
 }
@@ -44,7 +51,7 @@ func report() status.Report {
 // serve runs a server over source until the test ends.
 func serve(t *testing.T, source func() status.Report) (url string) {
 	t.Helper()
-	s, err := Listen("127.0.0.1:0", source, slog.New(slog.DiscardHandler))
+	s, err := Listen(config.Admin{Listen: "127.0.0.1:0"}, source, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,12 +165,12 @@ func TestAddressInUse(t *testing.T) {
 	}
 	defer taken.Close()
 	address := taken.Addr().String()
-	_, err = Listen(address, report, slog.New(slog.DiscardHandler))
+	_, err = Listen(config.Admin{Listen: address}, report, slog.New(slog.DiscardHandler))
 	if err == nil || !strings.HasPrefix(err.Error(), "admin.listen: ") || !strings.Contains(err.Error(), address) ||
 		!strings.Contains(err.Error(), "Choose another port") {
 		t.Error(err)
 	}
-	if _, err = Listen("127.0.0.1:http-alt-x", report, slog.New(slog.DiscardHandler)); err == nil ||
+	if _, err = Listen(config.Admin{Listen: "127.0.0.1:http-alt-x"}, report, slog.New(slog.DiscardHandler)); err == nil ||
 		!strings.HasPrefix(err.Error(), `admin.listen = "127.0.0.1:http-alt-x": `) {
 		t.Error(err)
 	}
@@ -172,7 +179,7 @@ func TestAddressInUse(t *testing.T) {
 // A request that is being answered when the server is told to stop is answered.
 func TestStopFinishesRequests(t *testing.T) {
 	asked, answer := make(chan struct{}), make(chan struct{})
-	s, err := Listen("127.0.0.1:0", func() status.Report {
+	s, err := Listen(config.Admin{Listen: "127.0.0.1:0"}, func() status.Report {
 		close(asked)
 		<-answer
 		return status.Report{Ready: true}
@@ -221,7 +228,7 @@ func waitClosed(t *testing.T, address string) {
 }
 
 func TestRunTellsWhyItEnded(t *testing.T) {
-	s, err := Listen("127.0.0.1:0", report, slog.New(slog.DiscardHandler))
+	s, err := Listen(config.Admin{Listen: "127.0.0.1:0"}, report, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

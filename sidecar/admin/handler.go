@@ -55,6 +55,7 @@ func whole(r status.Report) status.Report {
 	for _, f := range r.Flows {
 		f.Topics = array(f.Topics)
 		f.Partitions = array(f.Partitions)
+		f.Latency.Buckets = array(f.Latency.Buckets)
 		flows = append(flows, f)
 	}
 	r.Flows = flows

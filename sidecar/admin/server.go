@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"mirror/sidecar/config"
 	"mirror/sidecar/metrics"
 	"mirror/sidecar/status"
 )
@@ -29,19 +30,18 @@ type Server struct {
 	http     http.Server
 }
 
-// Listen opens the address ("host:port", the config's admin.listen) and makes a
-// server that takes a report from source for each request, from any goroutine.
-// Run or Close must follow.
-func Listen(address string, source func() status.Report, log *slog.Logger) (*Server, error) {
-	l, err := net.Listen("tcp", address)
+// Listen opens the config's address and makes a server that takes a report from
+// source for each request, from any goroutine. Run or Close must follow.
+func Listen(c config.Admin, source func() status.Report, log *slog.Logger) (*Server, error) {
+	l, err := net.Listen("tcp", c.Listen)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf(`admin.listen: %w; is another mirror running? Choose another port, or "" for no admin server`, err)
 	case err != nil:
-		return nil, fmt.Errorf("admin.listen = %q: %w", address, err)
+		return nil, fmt.Errorf("admin.listen = %q: %w", c.Listen, err)
 	}
 	return &Server{listener: l, http: http.Server{
-		Handler:           handler(source, metrics.NewRegistry(source)),
+		Handler:           handler(source, metrics.NewRegistry(source, c.Granularity)),
 		ReadHeaderTimeout: requestTimeout,
 		ReadTimeout:       requestTimeout,
 		WriteTimeout:      answerTimeout,

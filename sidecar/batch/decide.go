@@ -37,6 +37,9 @@ const (
 	ReasonOversize      Reason = "oversize"        // re-encode: larger than the target topic takes; split it
 )
 
+// ReasonSmall is no reason of Decide: small compressed batches that wait are made one, by [Concat].
+const ReasonSmall Reason = "small"
+
 // Conditions is what decides the path of a batch, beside the batch itself.
 type Conditions struct {
 	// FetchOffset is the first source offset that is still wanted.

@@ -66,7 +66,7 @@ func mirror(ctx context.Context, cfg *config.Config, log *slog.Logger) (err erro
 	if cfg.Admin.Listen == "" {
 		err = m.Run(ctx)
 	} else {
-		err = runWithAdmin(ctx, m, cfg.Admin.Listen, log)
+		err = runWithAdmin(ctx, m, cfg.Admin, log)
 	}
 	if err == nil {
 		log.Info("mirror stopped")
@@ -74,8 +74,8 @@ func mirror(ctx context.Context, cfg *config.Config, log *slog.Logger) (err erro
 	return err
 }
 
-func runWithAdmin(ctx context.Context, m *sidecar.Mirror, listen string, log *slog.Logger) error {
-	server, err := admin.Listen(listen, m.Status, log)
+func runWithAdmin(ctx context.Context, m *sidecar.Mirror, c config.Admin, log *slog.Logger) error {
+	server, err := admin.Listen(c, m.Status, log)
 	if err != nil {
 		m.Close()
 		return err

@@ -20,8 +20,16 @@ type Config struct {
 
 // Admin is the HTTP server for metrics, health and status.
 type Admin struct {
-	Listen string // host:port; "" switches it off
+	Listen      string // host:port; "" switches it off
+	Granularity string // of the metrics; one of those below
 }
+
+// Granularities of the metrics that tell of partitions.
+const (
+	ByPartition = "partition"
+	ByTopic     = "topic" // what its partitions come to
+	ByFlow      = "flow"  // what all its partitions come to
+)
 
 // Log says what goes to stderr, and how.
 type Log struct {

@@ -83,7 +83,7 @@ func readAdmin(t *table) Admin {
 			t.problem("listen", `%v; "" switches it off`, err)
 		}
 	}
-	return Admin{Listen: listen}
+	return Admin{Listen: listen, Granularity: t.choice("granularity", ByPartition, ByPartition, ByTopic, ByFlow)}
 }
 
 func readLog(t *table) Log {

@@ -35,6 +35,14 @@ type Partition struct {
 	until      time.Time
 }
 
+// Fetching says whether the partition is asked for: it is neither stopped nor
+// paused.
+func (p *Partition) Fetching() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.link != nil && !p.stopped && !p.paused
+}
+
 // Start is how fetching begins.
 type Start struct {
 	// Generation comes back in Data.

@@ -14,22 +14,28 @@ import (
 )
 
 // Collector is a prometheus.Collector over status reports.
-type Collector struct{ source func() status.Report }
+type Collector struct {
+	source     func() status.Report
+	partitions *partitions
+}
 
 // New makes a collector that calls source once a scrape, from any goroutine.
-func New(source func() status.Report) *Collector { return &Collector{source} }
+// What tells of partitions has the config's granularity; "" is by partition.
+func New(source func() status.Report, granularity string) *Collector {
+	return &Collector{source, newPartitions(granularity)}
+}
 
 // NewRegistry makes a registry with a collector over source, and those of the
 // Go runtime and of the process.
-func NewRegistry(source func() status.Report) *prometheus.Registry {
+func NewRegistry(source func() status.Report, granularity string) *prometheus.Registry {
 	r := prometheus.NewRegistry()
-	r.MustRegister(New(source), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.MustRegister(New(source, granularity), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
 }
 
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range [][]*prometheus.Desc{processDescs, flowDescs, partitionDescs} {
+	for _, d := range [][]*prometheus.Desc{processDescs, flowDescs, c.partitions.descs} {
 		for _, desc := range d {
 			to <- desc
 		}
@@ -43,9 +49,7 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	for i := range report.Flows {
 		f := &report.Flows[i]
 		collectFlow(to, f)
-		for j := range f.Partitions {
-			collectPartition(to, f.Name, &f.Partitions[j])
-		}
+		c.partitions.collect(to, f)
 	}
 }
 

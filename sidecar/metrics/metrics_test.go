@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"mirror/sidecar/config"
 	"mirror/sidecar/status"
 )
 
@@ -29,13 +30,24 @@ func report() status.Report {
 			MemoryInUse: 4096, MemoryLimit: 16 << 20, PositionsSave: time.UnixMilli(1_700_000_000_500),
 			Topics: []status.Topic{{Source: "audit", Target: "primary.audit", Reason: "not authorized"}},
 			Errors: map[string]uint64{status.ErrorProduce: 3},
+			Latency: status.Histogram{Count: 9, Sum: 4.5,
+				Buckets: []status.Bucket{{Most: 0.001, Count: 1}, {Most: 0.5, Count: 8}}},
 			Partitions: []status.Partition{
 				{Topic: "orders", Target: "primary.orders", Partition: 0, State: status.Running, StalledAt: -1,
-					Position: 99, SourceEnd: 110, Lag: 10, Merging: true, Records: 100, Bytes: 5000,
-					Batches: map[string]uint64{status.PathRaw: 7, status.PathMerged: 2}},
+					Position: 99, SourceEnd: 110, Lag: 10, LagSeconds: 1.5, LastRecord: time.UnixMilli(1_700_000_000_250),
+					Merging: true, Paths: []status.Count{
+						{Path: status.PathRaw, Batches: 7, Records: 70, Bytes: 4000},
+						{Path: status.PathMerged, Batches: 2, Records: 30, Bytes: 1000},
+						{Path: status.PathSkipped, Reason: "control", Batches: 4, Records: 4, Bytes: 312},
+					}},
 				{Topic: "orders", Target: "primary.orders", Partition: 1, State: status.Stalled, Reason: "refused",
-					StalledAt: 41, Position: 40, Lost: 12, SourceEnd: 60, Lag: 19, Records: 41, Bytes: 900},
-				{Topic: "orders", Target: "primary.orders", Partition: 2, State: status.Starting,
+					StalledAt: 41, Position: 40, Lost: 12, Repeats: 3, SourceEnd: 60, Lag: 19, LagSeconds: 30,
+					LastRecord: time.UnixMilli(1_700_000_000_125), Paths: []status.Count{
+						{Path: status.PathReencoded, Reason: "holes", Batches: 5, Records: 41, Bytes: 900},
+						{Path: status.PathSkipped, Reason: "control", Batches: 1, Records: 1, Bytes: 78},
+						{Path: status.PathSkipped, Reason: status.ReasonStored, Records: 9},
+					}},
+				{Topic: "payments", Target: "primary.payments", Partition: 0, State: status.Starting,
 					StalledAt: -1, Position: -1, SourceEnd: -1},
 			},
 		}, {
@@ -46,10 +58,10 @@ func report() status.Report {
 
 // exposition is what a scrape of the collector sees, without the help texts
 // and without the version of Go.
-func exposition(t *testing.T) string {
+func exposition(t *testing.T, granularity string) string {
 	t.Helper()
 	r := prometheus.NewPedanticRegistry()
-	r.MustRegister(New(report))
+	r.MustRegister(New(report, granularity))
 	w := httptest.NewRecorder()
 	promhttp.HandlerFor(r, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	if w.Code != http.StatusOK {
@@ -61,35 +73,41 @@ func exposition(t *testing.T) string {
 	return strings.Join(lines, "")
 }
 
+var granularities = []string{config.ByPartition, config.ByTopic, config.ByFlow}
+
 func TestGolden(t *testing.T) {
-	file := filepath.Join("testdata", "metrics.txt")
-	got := exposition(t)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+	for _, granularity := range granularities {
+		file := filepath.Join("testdata", granularity+".txt")
+		got := exposition(t, granularity)
+		if *update {
+			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("got\n%s\nwant (go test -update rewrites it)\n%s", got, want)
+		if got != string(want) {
+			t.Errorf("by %s: got\n%s\nwant (go test -update rewrites it)\n%s", granularity, got, want)
+		}
 	}
 }
 
 func TestNamesFollowTheGuide(t *testing.T) {
-	problems, err := testutil.CollectAndLint(New(report))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range problems {
-		t.Errorf("%s: %s", p.Metric, p.Text)
+	for _, granularity := range granularities {
+		problems, err := testutil.CollectAndLint(New(report, granularity))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range problems {
+			t.Errorf("%s: %s", p.Metric, p.Text)
+		}
 	}
 }
 
 func TestRegistry(t *testing.T) {
-	families, err := NewRegistry(report).Gather()
+	families, err := NewRegistry(report, "").Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +125,7 @@ func TestRegistry(t *testing.T) {
 // One report a scrape: numbers of two moments must not be mixed.
 func TestOneReportAScrape(t *testing.T) {
 	calls := 0
-	c := New(func() status.Report { calls++; return report() })
+	c := New(func() status.Report { calls++; return report() }, "")
 	if testutil.CollectAndCount(c) == 0 || calls != 1 {
 		t.Errorf("%d reports for one scrape", calls)
 	}

@@ -82,6 +82,7 @@ type beginning struct {
 	resumed            bool  // at's producer goes on
 	found              int64 // records that were on the target already
 	repeats            error // why there may be more of them
+	unmatched          int64 // how many there may be
 	err                error // why it cannot begin now
 	stall              string
 	stallAt            int64

@@ -57,6 +57,7 @@ type Flow struct {
 	sourceTrouble  trouble
 	targetTrouble  trouble
 	agenda         agenda // partitions to begin with
+	latencies      latencies
 
 	store *positions.Store        // once started
 	fail  context.CancelCauseFunc // ends Run

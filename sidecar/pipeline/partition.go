@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
@@ -55,12 +56,12 @@ type partition struct {
 	inbox              int // bytes fetched that its lane has not looked at
 	corruptAt          int64
 	corrupt            int // times in a row that the batch there was
-	records, bytes     uint64
-	batches            counts
+	counts             counts
+	repeats            uint64    // records that may be on the target twice
+	lastTimestamp      int64     // of the last batch stored, in ms since the epoch, 0: not known
+	made               time.Time // by this process
+	seenAtEnd          time.Time // when there was last nothing that waited, zero: never yet
 }
-
-// counts of source batches by path.
-type counts struct{ raw, merged, reencoded, skipped uint64 }
 
 // corruptTries is how often a batch that arrives damaged is fetched again at
 // once, before the partition counts as stalled: the link may have done it.
@@ -70,8 +71,8 @@ func (f *Flow) newPartition(key positions.Key, target string) *partition {
 	p := &partition{
 		flow: f, key: key, target: target,
 		state: status.Starting, stalledAt: -1, end: -1, corruptAt: -1, oddGap: -1, shedFrom: -1,
-		position: positions.Plain(-1),
-		log:      f.log.With("topic", key.Topic, "partition", key.Partition),
+		position: positions.Plain(-1), made: time.Now(),
+		log: f.log.With("topic", key.Topic, "partition", key.Partition),
 	}
 	p.lane = f.lanes[f.laneOf(key)]
 	p.src = f.fetcher.Partition(key.Topic, key.Partition, sourceEnd{p})
@@ -185,10 +186,12 @@ func (p sourceEnd) Ends(highWatermark, lastStable int64) {
 	p.flow.sourceTrouble.end()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.end, p.oddGap = highWatermark, -1
+	end := highWatermark
 	if p.flow.committed && lastStable >= 0 {
-		p.end = lastStable
+		end = lastStable
 	}
+	p.ends(end, time.Now())
+	p.oddGap = -1
 	p.gotThrough(status.ErrorFetch)
 }
 
@@ -241,8 +244,10 @@ func (p sourceEnd) Stopped(g fetch.Gap) {
 
 // Acknowledged moves the position.
 func (p targetEnd) Acknowledged(a produce.Ack) {
+	now := time.Now()
 	if a.Count > 0 {
 		p.flow.targetTrouble.end()
+		p.flow.latencies.observe(a.Timestamp, now)
 	}
 	p.mu.Lock()
 	if a.Last > p.position.Offset {
@@ -257,16 +262,20 @@ func (p targetEnd) Acknowledged(a produce.Ack) {
 		if a.TargetOffset >= 0 {
 			p.position.TargetOffset = a.TargetOffset + int64(a.Count) - 1
 		}
-		p.records += uint64(a.Count)
-		p.bytes += uint64(a.Bytes)
-		switch {
-		case a.Reencoded:
-			p.batches.reencoded += uint64(a.Sources)
-		case a.Merged:
-			p.batches.merged += uint64(a.Sources)
-		default:
-			p.batches.raw += uint64(a.Sources)
+		if a.Timestamp > 0 {
+			p.lastTimestamp = a.Timestamp
 		}
+		path := status.PathRaw
+		switch {
+		case a.Reason != "":
+			path = status.PathReencoded
+		case a.Merged:
+			path = status.PathMerged
+		}
+		p.counts.add(path, string(a.Reason), a.Sources, int(a.Count), a.Bytes)
+	}
+	if p.atEnd() {
+		p.seenAtEnd = now
 	}
 	passed := p.content && a.Last >= p.stalledAt
 	if passed {

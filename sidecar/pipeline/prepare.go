@@ -87,7 +87,7 @@ func (p *partition) walk(d fetch.Data, t *prepared) {
 // pass sends one batch the way it has to go.
 func (p *partition) pass(b batch.Batch, d fetch.Data, want int64, aborted bool, t *prepared) error {
 	limit := p.dst.Limit()
-	path, _ := batch.Decide(b, batch.Conditions{
+	path, reason := batch.Decide(b, batch.Conditions{
 		FetchOffset: want, MaxBytes: limit, TargetLogAppendTime: p.appendTime(), Aborted: aborted,
 	})
 	e := produce.Entry{First: max(want, b.BaseOffset()), Last: b.LastOffset(), LeaderEpoch: b.LeaderEpoch(), Sources: 1}
@@ -105,13 +105,13 @@ func (p *partition) pass(b batch.Batch, d fetch.Data, want int64, aborted bool, 
 			t.buf = out
 		}
 		if len(runs) == 0 {
-			p.skip(d.Generation, e)
+			p.skip(d.Generation, e, batch.ReasonEmpty, b)
 			return nil
 		}
-		e.Reencoded, e.Runs = true, runs
+		e.Reason, e.Runs = reason, runs
 		p.pushParts(d.Generation, e, batch.Batch(out), limit)
 	case batch.PathSkip:
-		p.skip(d.Generation, e)
+		p.skip(d.Generation, e, reason, b)
 	}
 	return nil
 }
@@ -122,9 +122,9 @@ func (p *partition) appendTime() bool {
 	return p.targetAppendTime
 }
 
-func (p *partition) skip(generation uint64, e produce.Entry) {
+func (p *partition) skip(generation uint64, e produce.Entry, reason batch.Reason, b batch.Batch) {
 	p.mu.Lock()
-	p.batches.skipped++
+	p.counts.add(status.PathSkipped, string(reason), 1, int(max(b.Count(), 0)), len(b))
 	p.mu.Unlock()
 	p.dst.Skip(generation, e.Last, e.LeaderEpoch)
 }

@@ -21,6 +21,7 @@ func (f *Flow) refreshLoop(ctx context.Context) {
 		case <-tick.C:
 		}
 		err := f.refresh(ctx)
+		f.lookAhead(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"mirror/sidecar/status"
 )
@@ -18,6 +19,7 @@ func (f *Flow) Status() status.Flow {
 		State: f.state, Reason: f.reason, Lanes: len(f.lanes),
 		MemoryInUse: f.frames.InUse() + f.producer.SetAside(), MemoryLimit: f.frames.Limit(),
 		PositionsSave: f.allSaved(), Topics: slices.Clone(f.problems), Errors: map[string]uint64{},
+		Latency: f.latencies.histogram(),
 	}
 	for _, kind := range status.ErrorKinds {
 		s.Errors[kind] = 0
@@ -46,20 +48,31 @@ func (f *Flow) Status() status.Flow {
 
 func (p *partition) status() status.Partition {
 	merging := p.dst.Merging()
+	oldest, _ := p.dst.Oldest()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := status.Partition{
 		Topic: p.key.Topic, Target: p.target, Partition: p.key.Partition, Lane: p.lane.number,
 		State: p.state, Reason: p.reason, StalledAt: p.stalledAt,
 		Position: p.position.Offset, SourceEnd: p.end, Merging: merging,
-		Records: p.records, Bytes: p.bytes, Lost: p.lost,
-		Batches: map[string]uint64{
-			status.PathRaw: p.batches.raw, status.PathMerged: p.batches.merged,
-			status.PathReencoded: p.batches.reencoded, status.PathSkipped: p.batches.skipped,
-		},
+		Lost: p.lost, Repeats: p.repeats, Paths: append([]status.Count{}, p.counts...), Batches: map[string]uint64{},
+	}
+	for _, path := range status.Paths {
+		s.Batches[path] = 0
+	}
+	for _, c := range p.counts {
+		s.Batches[c.Path] += c.Batches
+		if c.Path != status.PathSkipped {
+			s.Records += c.Records
+			s.Bytes += c.Bytes
+		}
 	}
 	if p.end >= 0 {
 		s.Lag = max(p.end-(p.position.Offset+1), 0)
+		s.LagSeconds = p.lag(time.Now(), oldest).Seconds()
+	}
+	if p.lastTimestamp > 0 {
+		s.LastRecord = time.UnixMilli(p.lastTimestamp).UTC()
 	}
 	return s
 }

@@ -201,12 +201,19 @@ func (t *tail) readable(from int64) error {
 
 // repeat leaves the position as it is: from there on under a new producer.
 func (b *beginning) repeat(end int64, why error) {
+	b.unmatched = max(end-1-b.at.TargetOffset, 0)
 	b.at.TargetOffset = end - 1
 	b.repeats = why
 }
 
 // resumedAt says and counts what was found.
 func (p *partition) resumedAt(b *beginning) {
+	p.mu.Lock()
+	p.repeats += uint64(b.unmatched)
+	if b.found > 0 {
+		p.counts.add(status.PathSkipped, status.ReasonStored, 0, int(b.found), 0)
+	}
+	p.mu.Unlock()
 	if b.found > 0 {
 		p.log.Info("records stored after the last saved position are on the target already, going on after them", "records", b.found, "offset", b.at.Offset)
 	}

@@ -92,7 +92,8 @@ func (p *Partition) pop() {
 			Runs: s.runs(), Last: s.Last, LeaderEpoch: s.LeaderEpoch,
 			Count: s.count, TargetOffset: s.base,
 			Producer: p.pid, Sequence: batch.NextSequence(s.sequence, s.count-1),
-			Bytes: len(s.Batch), Held: p.bytes, Sources: s.Sources, Merged: s.merged, Reencoded: s.Reencoded || s.Compacted,
+			Bytes: len(s.Batch), Held: p.bytes, Sources: s.Sources, Merged: s.merged, Reason: s.Reason,
+			Timestamp: s.Batch.MaxTimestamp(),
 		})
 		s.Frame.Release()
 	}

@@ -24,9 +24,8 @@ type Entry struct {
 	LeaderEpoch int32
 	// Sources is the number of source batches in it.
 	Sources int
-	// Reencoded: the records were decoded. Compacted: they were, to make one
-	// batch of several.
-	Reencoded, Compacted bool
+	// Reason is why the records were decoded, "": they were not.
+	Reason batch.Reason
 }
 
 // Split parts what e says of the source after the first n records. The batches
@@ -112,9 +111,13 @@ type Ack struct {
 	// waits or is on its way.
 	Bytes, Held int
 	// Sources is the number of source batches. Merged: they were copied into one
-	// without being decoded. Reencoded: they were decoded.
-	Sources           int
-	Merged, Reencoded bool
+	// without being decoded. Reason: why they were decoded, "": they were not.
+	Sources int
+	Merged  bool
+	Reason  batch.Reason
+	// Timestamp is the largest of the records, in ms since the epoch; -1: they
+	// have none.
+	Timestamp int64
 }
 
 // Refusal says which record the target will not have.

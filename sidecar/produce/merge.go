@@ -187,7 +187,7 @@ func (p *Partition) endCompact(c *compaction, out batch.Batch, n int) {
 	e.Frame = p.producer.o.Frames.Get(len(out))
 	e.Batch = batch.Batch(e.Frame.Bytes())
 	copy(e.Batch, out)
-	e.Compacted = true
+	e.Reason = batch.ReasonSmall
 	p.bytes += len(out) - size(c.entries[:n])
 	release(c.entries[:n])
 	p.waiting = slices.Concat([]Entry{e}, c.entries[n:], p.waiting)

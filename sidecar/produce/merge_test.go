@@ -170,7 +170,7 @@ func TestSmallCompressedBatchesAreRecompressedOnALongLink(t *testing.T) {
 		t.Fatalf("on a long link %d batches wait, want 1", n)
 	}
 	e := s.p.waiting[0]
-	if e.First != from || e.Last != s.next-1 || e.Sources != 6 || !e.Compacted || e.Batch.Count() != 18 || e.Batch.Codec() != batch.Gzip {
+	if e.First != from || e.Last != s.next-1 || e.Sources != 6 || e.Reason != batch.ReasonSmall || e.Batch.Count() != 18 || e.Batch.Codec() != batch.Gzip {
 		t.Errorf("recompressed: %+v", e)
 	}
 	if n := drain(); n != 1 {

@@ -112,6 +112,22 @@ func (p *Partition) Bytes() int {
 	return p.bytes
 }
 
+// Oldest is the largest timestamp in the first batch that is not acknowledged, in
+// ms since the epoch (-1: it has none), if there is such a batch.
+func (p *Partition) Oldest() (ms int64, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case len(p.sent) > 0:
+		return p.sent[0].Batch.MaxTimestamp(), true
+	case p.compacting != nil:
+		return p.compacting.entries[0].Batch.MaxTimestamp(), true
+	case len(p.waiting) > 0:
+		return p.waiting[0].Batch.MaxTimestamp(), true
+	}
+	return 0, false
+}
+
 // Merging says whether the last batch taken was merged from several.
 func (p *Partition) Merging() bool {
 	p.mu.Lock()
@@ -285,7 +301,7 @@ func (p *Partition) assign() bool {
 	if p.waiting = p.waiting[n:]; len(p.waiting) == 0 {
 		p.waiting = nil
 	}
-	p.merging = n > 1 || e.Compacted
+	p.merging = n > 1 || e.Reason == batch.ReasonSmall
 	s := &sent{Entry: e, sequence: p.sequence, count: e.Batch.Count(), merged: n > 1, base: -1}
 	e.Batch.Rewrite(p.pid, s.sequence)
 	p.sequence = batch.NextSequence(p.sequence, s.count)

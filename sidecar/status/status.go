@@ -30,6 +30,23 @@ type Flow struct {
 	Partitions    []Partition `json:"partitions"`      // by source topic, then number
 	// Errors counts what went wrong and was retried, by kind (see ErrorKinds).
 	Errors map[string]uint64 `json:"errors"`
+	// Latency is how many seconds after its timestamp a record was safe on the
+	// target: the youngest one of each batch, when the batch was acknowledged.
+	Latency Histogram `json:"latency"`
+}
+
+// Histogram counts observations by their size, in seconds.
+type Histogram struct {
+	Count   uint64   `json:"count"`
+	Sum     float64  `json:"sum_seconds"`
+	Buckets []Bucket `json:"buckets"` // by Most
+}
+
+// Bucket counts the observations that are not larger than Most, those of the
+// smaller buckets included.
+type Bucket struct {
+	Most  float64 `json:"le"` // seconds
+	Count uint64  `json:"count"`
 }
 
 // State is the state of a flow or a partition.
@@ -67,8 +84,18 @@ type Partition struct {
 	SourceEnd int64 `json:"source_end"`
 	// Lag is SourceEnd - (Position + 1), in offsets, 0 when SourceEnd is not known.
 	Lag int64 `json:"lag"`
+	// LagSeconds is the age of the oldest record that may be copied and is not yet
+	// safe on the target, 0 where there is none or SourceEnd is not known: by its
+	// timestamp or, where that is later, from when nothing was last seen to wait.
+	LagSeconds float64 `json:"lag_seconds"`
+	// LastRecord is the timestamp of the last record copied, as its producer or the
+	// source's broker set it; zero where there is none.
+	LastRecord time.Time `json:"last_record,omitzero"`
 	// Lost counts the source offsets that retention took before they were copied.
 	Lost uint64 `json:"lost_offsets"`
+	// Repeats counts records that may be on the target twice: it held them after
+	// the saved position, and they could not be matched with the source.
+	Repeats uint64 `json:"possibly_repeated"`
 	// Merging says that batches are merged now because they wait.
 	Merging bool `json:"merging"`
 	// Records and Bytes (compressed, as stored) acknowledged by the target.
@@ -76,6 +103,26 @@ type Partition struct {
 	Bytes   uint64 `json:"bytes"`
 	// Batches counts source batches by the path they took (see Paths).
 	Batches map[string]uint64 `json:"batches"`
+	// Paths says more of each path, and of each reason to take it.
+	Paths []Count `json:"paths"`
+}
+
+// Count is what took one path for one reason.
+type Count struct {
+	Path string `json:"path"`
+	// Reason is why a batch was not just passed on; empty for raw and merged.
+	// Skipped: control, aborted, empty (the cleaner left no record), before (the
+	// position was past it), stored (the target was found to hold it, at resume).
+	// Reencoded: legacy (magic 0 or 1), cut (begins before the position), holes (the
+	// cleaner took records out), log_append_time (the target would show other
+	// timestamps), oversize (for the target topic), small (recompressed with
+	// others, on a long link).
+	Reason string `json:"reason,omitempty"`
+	// Batches are the source's. Records and Bytes (compressed) are as the target
+	// acknowledged them, and as the source has them where they are skipped.
+	Batches uint64 `json:"batches"`
+	Records uint64 `json:"records"`
+	Bytes   uint64 `json:"bytes"`
 }
 
 // Paths of a source batch, in the order of Partition counters.
@@ -83,8 +130,12 @@ const (
 	PathRaw       = "raw"       // crossed as the bytes it came in
 	PathMerged    = "merged"    // its records were copied, undecoded, into a larger batch
 	PathReencoded = "reencoded" // decoded and encoded again
-	PathSkipped   = "skipped"   // control batch, aborted data, empty batch
+	PathSkipped   = "skipped"   // not for the target, or there already
 )
+
+// ReasonStored is why records are skipped that the target was found to hold
+// after the saved position. (The other reasons are those of package batch.)
+const ReasonStored = "stored"
 
 // Paths lists all paths.
 var Paths = []string{PathRaw, PathMerged, PathReencoded, PathSkipped}
