@@ -26,8 +26,12 @@ race *args:
 integration *args:
     KAFKA_TEST_REQUIRED=1 go test -count=1 {{ args }} ./integration/...
 
-# format, vet, staticcheck, go.mod, shell scripts
-check: format vet tidy scripts
+# the built-in plugin's .wasm, from its source in Rust
+wasm:
+    plugins/offsetsync/build.sh
+
+# format, vet, staticcheck, go.mod, shell scripts, the plugin's .wasm
+check: format vet tidy scripts guest
 
 format:
     @test -z "$(gofmt -l $(git ls-files '*.go'))" || { gofmt -d $(git ls-files '*.go'); exit 1; }
@@ -41,6 +45,9 @@ tidy:
 
 scripts:
     @if command -v shellcheck >/dev/null; then shellcheck .ci/run $(git ls-files '*.sh'); else echo "no shellcheck: scripts not checked"; fi
+
+guest:
+    plugins/offsetsync/build.sh --check
 
 # each fuzz target for some seconds
 fuzz seconds="10":

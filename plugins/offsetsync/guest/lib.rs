@@ -1,0 +1,116 @@
+//! The plugin `offset-sync`: tells MirrorMaker 2, by offset syncs, where on the
+//! target the records of the source are: the one at `upstream` was stored at
+//! `downstream`.
+//!
+//! When one is written is MirrorMaker's own rule (rule.rs). What is known of a
+//! partition (table.rs) may be lost with the instance at any time: a partition that
+//! is not known begins with a sync. A reload carries it over (saved.rs).
+#![no_std]
+#![crate_type = "cdylib"]
+
+#[path = "../../../abi/rust/mirror.rs"]
+mod mirror;
+
+mod config;
+mod rule;
+mod saved;
+mod table;
+
+use config::Config;
+use mirror::{Commit, Frame};
+use rule::State;
+use table::Table;
+
+struct Plugin {
+    config: Config,
+    partitions: Table,
+}
+
+/// The one instance. A guest has one thread, and a hook does not call another.
+fn plugin() -> &'static mut Plugin {
+    static mut PLUGIN: Plugin = Plugin {
+        config: Config::NONE,
+        partitions: Table::EMPTY,
+    };
+    unsafe { &mut *core::ptr::addr_of_mut!(PLUGIN) }
+}
+
+/// What the host is told: 0, or why not.
+fn status(result: Result<(), i32>) -> i32 {
+    result.err().unwrap_or(mirror::OK)
+}
+
+#[no_mangle]
+unsafe extern "C" fn mirror_init(ptr: *const u8, len: u32) -> i32 {
+    status(Frame::at(ptr, len, mirror::INIT).and_then(|frame| {
+        plugin().config = Config::read(frame.extra(mirror::CONFIG_FLAT).unwrap_or(&[]))?;
+        Ok(())
+    }))
+}
+
+/// The offsets of a partition that is gone, made anew or cut off say nothing
+/// about those that come.
+#[no_mangle]
+unsafe extern "C" fn mirror_on_partitions(ptr: *const u8, len: u32) -> i32 {
+    status(Frame::at(ptr, len, mirror::PARTITIONS).map(|frame| {
+        for p in frame.partitions() {
+            if let mirror::REVOKED | mirror::RECREATED | mirror::TRUNCATED = p.event() {
+                plugin().partitions.remove(p.topic(), p.partition());
+            }
+        }
+    }))
+}
+
+#[no_mangle]
+unsafe extern "C" fn mirror_on_commit(ptr: *const u8, len: u32) -> i32 {
+    let Plugin { config, partitions } = plugin();
+    if !config.mm2_syncs {
+        return mirror::OK;
+    }
+    status(
+        Frame::at(ptr, len, mirror::COMMITS)
+            .and_then(|frame| on_commit(frame, config.lag_max, partitions)),
+    )
+}
+
+fn on_commit(frame: Frame, lag_max: i64, partitions: &mut Table) -> Result<(), i32> {
+    // MirrorMaker never sees what left no record: after it there is a gap.
+    for c in frame.commits().filter(Commit::stored) {
+        let state = partitions.get_or_add(c.topic(), c.partition())?;
+        let (last, stored) = (c.src_last(), c.dst_last());
+        if frame.has(mirror::REPLAY) {
+            *state = State::synced(last, stored);
+            continue;
+        }
+        // Which of the range's offsets are where is not known if some were left out.
+        // But who is past the last one is past all of them.
+        let first = if c.one_to_one() { c.src_first() } else { last };
+        state.run(lag_max, first, last, stored, |upstream, downstream| {
+            c.sync(upstream, downstream)
+        })?;
+    }
+    if frame.has(mirror::FLUSH) {
+        for c in frame.commits() {
+            let state = partitions.get(c.topic(), c.partition());
+            if let Some((upstream, downstream)) = state.and_then(State::take_held) {
+                c.sync(upstream, downstream)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[no_mangle]
+unsafe extern "C" fn mirror_save(ptr: *const u8, len: u32) -> i32 {
+    status(Frame::at(ptr, len, mirror::SAVE).and_then(|_| saved::write(&plugin().partitions)))
+}
+
+#[no_mangle]
+unsafe extern "C" fn mirror_restore(ptr: *const u8, len: u32) -> i32 {
+    status(Frame::at(ptr, len, mirror::RESTORE).and_then(|frame| {
+        saved::read(
+            frame.extra(mirror::BLOB).unwrap_or(&[]),
+            &mut plugin().partitions,
+        )
+    }))
+}
