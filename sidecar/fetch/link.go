@@ -19,7 +19,8 @@ const (
 	// shortPoll is the same while a partition is paused: once it is not, nobody
 	// can get at the request that the broker is holding.
 	shortPoll = 10 * time.Millisecond
-	// partitionBytes is what a partition may take of an answer.
+	// partitionBytes is the least that a partition may take of an answer, where
+	// many share it. On a long link an answer is all that a round trip brings.
 	partitionBytes = 1 << 20
 	// dialTime is how long a connection may take.
 	dialTime = 10 * time.Second
@@ -153,12 +154,15 @@ func (l *link) scatter(ctx context.Context, d time.Duration) {
 // wants says what to ask for; held, that a partition would be asked for were it
 // not paused.
 func (l *link) wants() (ws []want, held bool) {
-	for _, p := range l.turn() {
+	turn := l.turn()
+	most := share(l.fetcher.maxBytes(), len(turn))
+	for _, p := range turn {
 		w, ok, h := p.wanted(l)
 		held = held || h
 		if !ok {
 			continue
 		}
+		w.most = most
 		if leader, _, ok := l.fetcher.o.Leaders.Leader(p.topic, p.number); !ok || !p.home(l, leader) {
 			p.part(l)
 			continue
@@ -167,6 +171,9 @@ func (l *link) wants() (ws []want, held bool) {
 	}
 	return ws, held
 }
+
+// share is what one of n partitions may take of an answer of so many bytes.
+func share(bytes, n int) int32 { return int32(max(partitionBytes, bytes/max(n, 1))) }
 
 // fetch asks once, and hands out the answer.
 func (l *link) fetch(ctx context.Context, conn *wire.Conn, s *session, wants []want, held bool) error {

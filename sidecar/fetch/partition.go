@@ -181,6 +181,7 @@ type want struct {
 	generation uint64
 	offset     int64
 	epoch      int32
+	most       int32 // bytes
 }
 
 // wanted says what to ask node's link for; ok is false when that is nothing at
@@ -194,7 +195,7 @@ func (p *Partition) wanted(l *link) (w want, ok, held bool) {
 	if p.paused {
 		return want{}, false, true
 	}
-	return want{p, p.id, p.generation, p.offset, p.epoch}, true, false
+	return want{p: p, id: p.id, generation: p.generation, offset: p.offset, epoch: p.epoch}, true, false
 }
 
 // home is true where l may fetch p: it is the leader's link, or that of the

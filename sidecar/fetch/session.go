@@ -74,7 +74,7 @@ func (s *session) add(r *kmsg.FetchRequest, version int16, wants []want, leaderE
 			r.Topics = append(r.Topics, rt)
 		}
 		q := kmsg.NewFetchRequestTopicPartition()
-		q.Partition, q.FetchOffset, q.PartitionMaxBytes = w.p.number, w.offset, partitionBytes
+		q.Partition, q.FetchOffset, q.PartitionMaxBytes = w.p.number, w.offset, w.most
 		q.LastFetchedEpoch, q.CurrentLeaderEpoch = w.epoch, a.leaderEpoch
 		r.Topics[i].Partitions = append(r.Topics[i].Partitions, q)
 	}

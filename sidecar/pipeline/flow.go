@@ -20,6 +20,7 @@ import (
 	"log/slog"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mirror/sidecar/cluster"
@@ -46,7 +47,6 @@ type Flow struct {
 	log            *slog.Logger
 	source, target *cluster.Cluster
 	committed      bool
-	partitionLimit int // bytes that one partition may hold
 	frames         *wire.Pool
 	sourceLeaders  *cluster.Leaders
 	targetLeaders  *cluster.Leaders
@@ -56,7 +56,8 @@ type Flow struct {
 	manager        *topics.Manager
 	sourceTrouble  trouble
 	targetTrouble  trouble
-	agenda         agenda // partitions to begin with
+	agenda         agenda       // partitions to begin with
+	running        atomic.Int64 // partitions there are
 	latencies      latencies
 
 	store *positions.Store        // once started
@@ -81,16 +82,15 @@ func New(o Options) *Flow {
 	f := &Flow{
 		cfg: o.Config, log: o.Log.With("flow", o.Config.Name()),
 		source: o.Source, target: o.Target,
-		committed:      o.Config.Isolation == config.ReadCommitted,
-		partitionLimit: int(max(o.Config.Memory/4, 64<<10)),
-		frames:         wire.NewPool(o.Config.Memory),
-		sourceLeaders:  cluster.NewLeaders(o.Source),
-		targetLeaders:  cluster.NewLeaders(o.Target),
-		agenda:         newAgenda(),
-		state:          status.Starting,
-		reason:         "connecting",
-		partitions:     map[positions.Key]*partition{},
-		errors:         map[string]uint64{},
+		committed:     o.Config.Isolation == config.ReadCommitted,
+		frames:        wire.NewPool(o.Config.Memory),
+		sourceLeaders: cluster.NewLeaders(o.Source),
+		targetLeaders: cluster.NewLeaders(o.Target),
+		agenda:        newAgenda(),
+		state:         status.Starting,
+		reason:        "connecting",
+		partitions:    map[positions.Key]*partition{},
+		errors:        map[string]uint64{},
 	}
 	names := policy.New(o.Config.Naming, o.Config.From, o.Config.To)
 	f.manager = topics.New(topics.Options{
@@ -257,6 +257,13 @@ func (f *Flow) setState(s status.State, reason string) bool {
 	changed := f.state != s || f.reason != reason
 	f.state, f.reason = s, reason
 	return changed
+}
+
+// partitionLimit is how many bytes one partition may hold: a quarter of all, half
+// where there are only two, so that a single one can fill a long link.
+func (f *Flow) partitionLimit() int {
+	share := min(max(f.running.Load(), 2), 4)
+	return int(max(f.cfg.Memory/share, 64<<10))
 }
 
 func (f *Flow) count(kind string) {

@@ -175,7 +175,7 @@ func (p sourceEnd) Fetched(d fetch.Data) {
 	p.inbox += len(d.Set)
 	held := p.inbox
 	p.mu.Unlock()
-	if held+p.dst.Bytes() > p.flow.partitionLimit {
+	if held+p.dst.Bytes() > p.flow.partitionLimit() {
 		p.src.Pause()
 	}
 	p.lane.deliver(delivery{p.partition, d})
@@ -288,7 +288,7 @@ func (p targetEnd) Acknowledged(a produce.Ack) {
 	if mended {
 		p.log.Info("copying again", "offset", a.Last)
 	}
-	if held <= p.flow.partitionLimit/2 {
+	if held <= p.flow.partitionLimit()/2 {
 		p.src.Resume()
 	}
 }

@@ -37,7 +37,7 @@ func (p *partition) prepare(d fetch.Data, t *prepared) {
 	p.inbox -= len(d.Set)
 	held := p.inbox
 	p.mu.Unlock()
-	if held+p.dst.Bytes() <= p.flow.partitionLimit/2 {
+	if held+p.dst.Bytes() <= p.flow.partitionLimit()/2 {
 		p.src.Resume()
 	}
 }

@@ -80,6 +80,7 @@ func (f *Flow) keepUp(t *topics.Topic, number int32) {
 	if !ok {
 		p = f.newPartition(key, t.Target)
 		f.partitions[key] = p
+		f.running.Store(int64(len(f.partitions)))
 		p.position, p.known = f.loaded[key]
 		if !p.known {
 			p.position = positions.Plain(-1)
@@ -121,6 +122,7 @@ func (f *Flow) leave(p *partition) (begins bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.partitions, p.key)
+	f.running.Store(int64(len(f.partitions)))
 	if known {
 		f.loaded[p.key] = at
 	}
