@@ -88,7 +88,7 @@ func TestTopLevel(t *testing.T) {
 var layers = [][]string{
 	{"batch", "config", "status", "embedded"},
 	{"policy", "cluster", "metrics", "compare", "wire"},
-	{"fetch", "produce", "positions", "topics", "admin"},
+	{"fetch", "produce", "positions", "offsets", "topics", "admin"},
 	{"resume"},
 	{"pipeline"},
 	{"."}, // the wiring
