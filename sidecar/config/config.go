@@ -121,6 +121,9 @@ type Flow struct {
 	Grace                 time.Duration // to drain and save at stop
 	Lanes                 int           // 0: from the number of cores, 4 at most
 	Memory                int64         // bytes in flight, all partitions together
+	OnDataLoss            string        // Continue or Halt: the source dropped records before they were copied
+	OnRecreated           string        // Halt or Restart: the source topic was made again, or truncated
+	OnLostPositions       string        // Halt or Restart: the target partition holds records, yet there is no position
 	Resume                bool          // after a crash, skip what the target already holds
 	Create                Create
 	Positions             Positions
@@ -128,6 +131,13 @@ type Flow struct {
 
 // Name is the flow's name in logs, metrics and status: "from->to".
 func (f Flow) Name() string { return f.From + "->" + f.To }
+
+// What a flow does when a log is not the one that it knew.
+const (
+	Continue = "continue" // say it, count it, go on
+	Halt     = "halt"     // stall the partition until somebody acts
+	Restart  = "restart"  // copy again, and say so
+)
 
 // Replication policies.
 const (

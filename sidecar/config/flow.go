@@ -17,20 +17,23 @@ const leastPeriod = time.Millisecond
 
 func readFlow(t *table, aliases []string) Flow {
 	f := Flow{
-		From:           readAlias(t, "from", aliases),
-		To:             readAlias(t, "to", aliases),
-		Topics:         readPatterns(t, "topics", defaultTopics),
-		ExcludeTopics:  readPatterns(t, "exclude_topics", defaultExclude),
-		Naming:         readNaming(t.table("naming")),
-		Start:          readStart(t),
-		Isolation:      readIsolation(t),
-		Refresh:        t.duration("refresh", 30*time.Second, leastPeriod),
-		CommitInterval: t.duration("commit_interval", time.Second, leastPeriod),
-		Grace:          t.duration("grace", 30*time.Second, leastPeriod),
-		Lanes:          int(t.integer("lanes", 0, 0, 1024)),
-		Memory:         t.size("memory", 16<<20, 1<<20),
-		Resume:         t.boolean("resume", true),
-		Create:         readCreate(t.table("create")),
+		From:            readAlias(t, "from", aliases),
+		To:              readAlias(t, "to", aliases),
+		Topics:          readPatterns(t, "topics", defaultTopics),
+		ExcludeTopics:   readPatterns(t, "exclude_topics", defaultExclude),
+		Naming:          readNaming(t.table("naming")),
+		Start:           readStart(t),
+		Isolation:       readIsolation(t),
+		Refresh:         t.duration("refresh", 30*time.Second, leastPeriod),
+		CommitInterval:  t.duration("commit_interval", time.Second, leastPeriod),
+		Grace:           t.duration("grace", 30*time.Second, leastPeriod),
+		Lanes:           int(t.integer("lanes", 0, 0, 1024)),
+		Memory:          t.size("memory", 16<<20, 1<<20),
+		OnDataLoss:      t.choice("on_data_loss", Continue, Continue, Halt),
+		OnRecreated:     t.choice("on_recreated", Halt, Halt, Restart),
+		OnLostPositions: t.choice("on_lost_positions", Halt, Halt, Restart),
+		Resume:          t.boolean("resume", true),
+		Create:          readCreate(t.table("create")),
 	}
 	f.Positions = readPositions(t.table("positions"), f.From)
 	if list, ok := t.values["topics"].([]any); ok && len(list) == 0 {
