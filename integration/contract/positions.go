@@ -54,7 +54,7 @@ func (e *Env) Positions(topic string, partition int32) (all []position, in int32
 	return all, in
 }
 
-var positionFields = []string{"offset", "producerEpoch", "producerId", "sequence", "sourceLeaderEpoch", "sourceTopicId", "targetOffset", "targetTopicId"}
+var positionFields = []string{"offset", "producerEpoch", "producerId", "sequence", "sourceEpochs", "sourceLeaderEpoch", "sourceTopicId", "targetOffset", "targetTopicId"}
 
 func (e *Env) parsePosition(r *kgo.Record) (p position) {
 	e.Helper()

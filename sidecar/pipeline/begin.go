@@ -77,15 +77,41 @@ type beginning struct {
 	known              bool
 	sourceID, targetID [16]byte
 	gap                *fetch.Gap
-	renewed            bool  // the target topic is a new one
+	short              int64 // where the target stored what came next, if that is below what it had acknowledged; -1
+	targetEnd          int64
+	holds              bool  // the target partition has records
+	anew               bool  // it begins where the source does, wherever it was
+	cut                bool  // what the target holds after at is not what comes next
 	lost               int64 // offsets that are gone before at
 	resumed            bool  // at's producer goes on
 	found              int64 // records that were on the target already
 	repeats            error // why there may be more of them
 	unmatched          int64 // how many there may be
 	err                error // why it cannot begin now
-	stall              string
-	stallAt            int64
+	halted             *halt
+	notes              []note // to be said once it has begun
+}
+
+// halt is why a partition stalls, until somebody acts. kind is of status.ErrorKinds.
+type halt struct {
+	kind   string
+	at     int64
+	reason string
+}
+
+func (b *beginning) halt(kind string, at int64, reason string, args ...any) {
+	b.halted = &halt{kind, at, fmt.Sprintf(reason, args...)}
+}
+
+// note is what was found and acted upon. An error counts by its kind; without one
+// it is a warning.
+type note struct {
+	kind, text string
+	args       []any
+}
+
+func (b *beginning) note(kind, text string, args ...any) {
+	b.notes = append(b.notes, note{kind, text, args})
 }
 
 // begin finds where the partitions resume and saves that, with the producer that
@@ -96,22 +122,24 @@ func (f *Flow) begin(ctx context.Context, ps []*partition) {
 	for i, p := range ps {
 		bs[i] = p.beginning()
 	}
-	f.checkTopics(ctx, bs)
-	f.fillGaps(ctx, bs)
+	f.checkTargets(ctx, bs)
+	f.checkSources(ctx, bs)
 	f.findStarts(ctx, bs)
+	f.checkUnplaced(bs)
 	f.resume(ctx, bs)
-	f.findEnds(ctx, bs)
 	err := f.saveBeginnings(ctx, bs)
 	if err != nil {
 		f.count(status.ErrorPositions)
 	}
 	for _, b := range bs {
-		if b.err == nil && b.stall == "" {
+		if b.going() {
 			b.err = err
 		}
 		switch {
-		case b.stall != "":
-			b.p.stall(b.stallAt, b.stall, false)
+		case b.halted != nil:
+			if h := b.halted; b.p.halt(h) {
+				f.count(h.kind)
+			}
 			f.beginAfter(b.p, f.cfg.Refresh)
 		case b.err != nil:
 			f.beginAfter(b.p, b.p.postpone(b.err))
@@ -124,7 +152,10 @@ func (f *Flow) begin(ctx context.Context, ps []*partition) {
 func (p *partition) beginning() *beginning {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	b := &beginning{p: p, at: p.position, known: p.known, sourceID: p.sourceID, targetID: p.targetID, gap: p.gap}
+	b := &beginning{p: p, at: p.at(), known: p.known, sourceID: p.sourceID, targetID: p.targetID, gap: p.gap, short: p.short}
+	if b.at.SourceEpochs.At(b.at.Offset) != b.at.SourceLeaderEpoch { // where that one began is not known
+		b.at.SourceEpochs = positions.Epochs{}.Seen(b.at.SourceLeaderEpoch, b.at.Offset)
+	}
 	return b
 }
 
@@ -135,19 +166,19 @@ func (p *partition) begun(b *beginning) {
 		p.mu.Unlock() // it is due again, or gone
 		return
 	}
-	old := p.position.Offset
 	// It is saved once more with the others: a save that took the old position
 	// before may have written it after this one.
-	p.position, p.known, p.dirty, p.gap, p.postponed, p.began = b.at, true, true, nil, 0, true
+	p.position, p.known, p.dirty, p.gap, p.short, p.postponed, p.began = b.at, true, true, nil, -1, 0, true
+	p.epochs = b.at.SourceEpochs
 	p.lost += uint64(b.lost)
-	p.fromStart = p.fromStart || b.renewed
 	p.mu.Unlock()
-	if b.renewed {
-		p.log.Warn("the target topic is a new one: copying from the beginning", "target", p.target, "old_position", old)
-	}
-	if b.lost > 0 {
-		p.log.Error("the source deleted records before they were copied, going on after them",
-			"from", b.at.Offset+1-b.lost, "to", b.at.Offset, "offsets", b.lost)
+	for _, n := range b.notes {
+		if n.kind == "" {
+			p.log.Warn(n.text, n.args...)
+			continue
+		}
+		p.flow.count(n.kind)
+		p.log.Error(n.text, n.args...)
 	}
 	p.resumedAt(b)
 	p.open()
@@ -170,7 +201,7 @@ func (p *partition) postpone(err error) time.Duration {
 	return pause
 }
 
-func (b *beginning) going() bool { return b.err == nil && b.stall == "" }
+func (b *beginning) going() bool { return b.err == nil && b.halted == nil }
 
 // findStarts gives a position to those that have none.
 func (f *Flow) findStarts(ctx context.Context, bs []*beginning) {
@@ -180,7 +211,7 @@ func (f *Flow) findStarts(ctx context.Context, bs []*beginning) {
 			continue
 		}
 		at := cluster.EarliestOffset
-		if !b.renewed && !b.p.startsAtBeginning() {
+		if !b.anew && !b.p.startsAtBeginning() {
 			switch f.cfg.Start.Kind {
 			case config.Latest:
 				at = cluster.LatestOffset
@@ -211,20 +242,6 @@ func (p *partition) startsAtBeginning() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.fromStart
-}
-
-// findEnds gives a target offset to positions that have none: what the producer
-// writes comes after the end of now.
-func (f *Flow) findEnds(ctx context.Context, bs []*beginning) {
-	var without []*beginning
-	for _, b := range bs {
-		if b.going() && !b.resumed && b.at.TargetOffset < 0 {
-			without = append(without, b)
-		}
-	}
-	for b, end := range f.offsets(ctx, f.target, without, targetPartition, cluster.LatestOffset, config.ReadUncommitted) {
-		b.at.TargetOffset = end - 1
-	}
 }
 
 func sourcePartition(p *partition) cluster.TopicPartition {
@@ -279,6 +296,9 @@ func (f *Flow) saveBeginnings(ctx context.Context, bs []*beginning) error {
 	for _, b := range going {
 		if !b.resumed {
 			b.at.ProducerID, b.at.ProducerEpoch, b.at.Sequence = fresh.ID, fresh.Epoch, -1
+			if b.at.TargetOffset < 0 || b.cut {
+				b.at.TargetOffset = b.targetEnd - 1 // what it writes comes after that
+			}
 		}
 		b.at.SourceTopicID, b.at.TargetTopicID = b.sourceID, b.targetID
 		b.at.Plain = false

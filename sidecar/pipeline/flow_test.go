@@ -62,6 +62,7 @@ func TestARestartGoesOnWhereTheLastRunEnded(t *testing.T) {
 		want := positions.Position{
 			Offset: int64(10*run - 1), ProducerID: got.ProducerID, ProducerEpoch: got.ProducerEpoch, Sequence: 9,
 			TargetOffset: int64(10*run - 1), TargetTopicID: target.TopicID, SourceTopicID: source.TopicID,
+			SourceEpochs: positions.Epochs{}.Seen(0, 0),
 		}
 		if got != want {
 			t.Errorf("run %d: position %+v, want %+v", run, got, want)

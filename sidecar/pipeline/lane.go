@@ -195,7 +195,7 @@ func (p *partition) due() (positions.Position, bool) {
 		return positions.Position{}, false
 	}
 	p.dirty = false
-	return p.position, true
+	return p.at(), true
 }
 
 func (p *partition) unsaved() {

@@ -98,36 +98,6 @@ func TestAnOffsetThatIsThereButDeniedStallsInsteadOfSpinning(t *testing.T) {
 	}
 }
 
-func TestADivergingLogStalls(t *testing.T) {
-	l := newLab(t)
-	l.source.create("t", 1)
-	l.source.write("t", 0, values("v", 0, 4)...)
-	r := l.start()
-	l.copied("t", 0, values("v", 0, 4)...)
-	l.source.ControlKey(int16(kmsg.Fetch), func(q kmsg.Request) (kmsg.Response, error, bool) {
-		l.source.KeepControl()
-		req := q.(*kmsg.FetchRequest)
-		resp := req.ResponseKind().(*kmsg.FetchResponse)
-		for _, rt := range req.Topics {
-			st := kmsg.NewFetchResponseTopic()
-			st.Topic, st.TopicID = rt.Topic, rt.TopicID
-			for _, rp := range rt.Partitions {
-				sp := kmsg.NewFetchResponseTopicPartition()
-				sp.Partition = rp.Partition
-				if rp.LastFetchedEpoch >= 0 {
-					sp.DivergingEpoch.Epoch, sp.DivergingEpoch.EndOffset = rp.LastFetchedEpoch, 2
-				}
-				st.Partitions = append(st.Partitions, sp)
-			}
-			resp.Topics = append(resp.Topics, st)
-		}
-		return resp, nil, true
-	})
-	if p := r.stalled("t", 0, "parts from the one that was copied at offset 2"); p.StalledAt != 2 || p.Position != 3 {
-		t.Errorf("stalled at %d with position %d, want 2 and 3", p.StalledAt, p.Position)
-	}
-}
-
 // A target that loses track of each new producer at once must not be asked in a
 // loop.
 func TestASequenceThatIsLostAgainAndAgainIsTriedWithPauses(t *testing.T) {

@@ -38,19 +38,22 @@ type partition struct {
 	reason             string
 	stalledAt          int64
 	content            bool   // stalled at a batch: that ends when it is passed
+	halted             *halt  // why it stalled, if a begin said so
 	retrying           string // stalled because this (status.ErrorFetch or ErrorProduce) fails: that ends when it does not
 	failing            bool   // said in the log; until something gets through
 	position           positions.Position
-	known              bool       // there is a position
-	began              bool       // in this process
-	dirty              bool       // it has moved since it was saved
-	leaving            bool       // the topic is gone or not selected any more
-	fromStart          bool       // without a position it begins at the beginning, whatever the flow's start
-	gap                *fetch.Gap // the source does not have what comes next
-	oddGap             int64      // the last offset that it said it did not have though its log reaches there, -1: none
-	shedFrom           int64      // where to read on when the target takes something again, -1: it does
-	losses             int        // of the sequence, in a row
-	postponed          int        // times in a row that it could not begin
+	known              bool             // there is a position
+	began              bool             // in this process
+	dirty              bool             // it has moved since it was saved
+	leaving            bool             // the topic is gone or not selected any more
+	fromStart          bool             // without a position it begins at the beginning, whatever the flow's start
+	gap                *fetch.Gap       // the source does not have what comes next
+	epochs             positions.Epochs // of what was fetched
+	short              int64            // where the target stored a batch below what it had acknowledged: nothing counts until it begins again; -1
+	oddGap             int64            // the last offset that it said it did not have though its log reaches there, -1: none
+	shedFrom           int64            // where to read on when the target takes something again, -1: it does
+	losses             int              // of the sequence, in a row
+	postponed          int              // times in a row that it could not begin
 	lost               uint64
 	end                int64
 	inbox              int // bytes fetched that its lane has not looked at
@@ -70,7 +73,7 @@ const corruptTries = 5
 func (f *Flow) newPartition(key positions.Key, target string) *partition {
 	p := &partition{
 		flow: f, key: key, target: target,
-		state: status.Starting, stalledAt: -1, end: -1, corruptAt: -1, oddGap: -1, shedFrom: -1,
+		state: status.Starting, stalledAt: -1, end: -1, corruptAt: -1, short: -1, oddGap: -1, shedFrom: -1,
 		position: positions.Plain(-1), made: time.Now(),
 		log: f.log.With("topic", key.Topic, "partition", key.Partition),
 	}
@@ -116,7 +119,14 @@ func (p *partition) renew() uint64 {
 
 // runs ends a stall. The caller holds the lock.
 func (p *partition) runs() {
-	p.state, p.reason, p.stalledAt, p.content, p.retrying = status.Running, "", -1, false, ""
+	p.state, p.reason, p.stalledAt, p.content, p.retrying, p.halted = status.Running, "", -1, false, "", nil
+}
+
+// at is the position. The caller holds the lock.
+func (p *partition) at() positions.Position {
+	at := p.position
+	at.SourceEpochs = p.epochs.UpTo(at.Offset)
+	return at
 }
 
 // close stops both ends and drops what is on its way.
@@ -128,16 +138,31 @@ func (p *partition) close() {
 	p.dst.Stop()
 }
 
-// stall stops fetching and says why the partition goes no further, once. content:
-// it is a batch that cannot pass.
-func (p *partition) stall(offset int64, reason string, content bool) {
+// stall stops fetching and says which batch cannot pass, and why, once.
+func (p *partition) stall(offset int64, reason string) {
 	p.mu.Lock()
-	g, said := p.stalled(offset, reason, content)
+	g, said := p.stalled(offset, reason, true)
 	p.mu.Unlock()
 	p.src.Stop(g)
 	if !said {
 		p.log.Error("partition is stalled", "offset", offset, "reason", reason)
 	}
+}
+
+// halt is stall, for a reason that a begin has found. It says whether that is new.
+func (p *partition) halt(h *halt) (fresh bool) {
+	p.mu.Lock()
+	before := p.halted
+	g, said := p.stalled(h.at, h.reason, false)
+	p.halted = h
+	// How far it goes may change with each look; what it is does not.
+	said = said || before != nil && before.kind == h.kind && before.at == h.at
+	p.mu.Unlock()
+	p.src.Stop(g)
+	if !said {
+		p.log.Error("partition is stalled", "offset", h.at, "reason", h.reason)
+	}
+	return !said
 }
 
 // stallOf is stall, unless another generation has begun. It says whether it did.
@@ -158,7 +183,7 @@ func (p *partition) stallOf(generation uint64, offset int64, reason string) bool
 
 func (p *partition) stalled(offset int64, reason string, content bool) (generation uint64, said bool) {
 	said = p.state == status.Stalled && p.stalledAt == offset && p.reason == reason
-	p.state, p.reason, p.stalledAt, p.content, p.retrying = status.Stalled, reason, offset, content, ""
+	p.state, p.reason, p.stalledAt, p.content, p.retrying, p.halted = status.Stalled, reason, offset, content, "", nil
 	return p.renew(), said
 }
 
@@ -242,7 +267,9 @@ func (p sourceEnd) Stopped(g fetch.Gap) {
 	p.flow.beginAfter(p.partition, 0)
 }
 
-// Acknowledged moves the position.
+// Acknowledged moves the position. A batch that is stored below what has been
+// acknowledged says that the target's log was cut off, or is another one: what it
+// has lost is looked for once nothing is on its way.
 func (p targetEnd) Acknowledged(a produce.Ack) {
 	now := time.Now()
 	if a.Count > 0 {
@@ -250,6 +277,16 @@ func (p targetEnd) Acknowledged(a produce.Ack) {
 		p.flow.latencies.observe(a.Timestamp, now)
 	}
 	p.mu.Lock()
+	if a.Count > 0 && a.TargetOffset >= 0 && a.TargetOffset <= p.position.TargetOffset && p.short < 0 {
+		p.short = a.TargetOffset
+		g := p.renew()
+		p.src.Stop(g)
+		p.flow.beginAfter(p.partition, 0)
+	}
+	if p.short >= 0 { // the position must not pass what the target has lost
+		p.mu.Unlock()
+		return
+	}
 	if a.Last > p.position.Offset {
 		p.position.Offset, p.position.SourceLeaderEpoch = a.Last, a.LeaderEpoch
 	}
@@ -296,7 +333,7 @@ func (p targetEnd) Acknowledged(a produce.Ack) {
 // Refused stalls the partition at a record that the target will not have.
 func (p targetEnd) Refused(r produce.Refusal) {
 	p.flow.count(status.ErrorRefused)
-	p.stall(r.Offset, fmt.Sprintf("the target refuses %v", r.Err), true)
+	p.stall(r.Offset, fmt.Sprintf("the target refuses %v", r.Err))
 	p.flow.beginAfter(p.partition, p.flow.cfg.Refresh)
 }
 
@@ -331,10 +368,11 @@ func (p targetEnd) Shed(from int64) uint64 {
 // Ready fetches again what was shed.
 func (p targetEnd) Ready() {
 	p.mu.Lock()
-	s := fetch.Start{Generation: p.generation, TopicID: p.sourceID, Offset: p.shedFrom, LeaderEpoch: -1}
+	s := fetch.Start{Generation: p.generation, TopicID: p.sourceID, Offset: p.shedFrom, LeaderEpoch: p.epochs.At(p.shedFrom - 1)}
+	begins := p.short >= 0
 	p.shedFrom = -1
 	p.mu.Unlock()
-	if s.Offset >= 0 {
+	if s.Offset >= 0 && !begins {
 		p.src.Start(s)
 	}
 }

@@ -76,12 +76,23 @@ func (p *partition) walk(d fetch.Data, t *prepared) {
 			p.damaged(d.Generation, want, epoch, fmt.Errorf("%w: offset %d comes after %d", batch.ErrCorrupt, b.BaseOffset(), want-1))
 			return
 		}
+		if leader != epoch {
+			p.sees(leader, b.BaseOffset())
+		}
 		if err := p.pass(b, d, want, covered, t); err != nil {
 			p.unreadable(d.Generation, want, err)
 			return
 		}
 		want, epoch, passed = last+1, leader, true
 	}
+}
+
+// sees keeps that a batch of the leader epoch begins at the offset, which comes
+// after one of another.
+func (p *partition) sees(epoch int32, offset int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.epochs = p.epochs.Seen(epoch, offset)
 }
 
 // pass sends one batch the way it has to go.

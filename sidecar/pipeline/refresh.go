@@ -85,6 +85,7 @@ func (f *Flow) keepUp(t *topics.Topic, number int32) {
 		if !p.known {
 			p.position = positions.Plain(-1)
 		}
+		p.epochs = p.position.SourceEpochs
 		p.fromStart = !f.first
 		p.lane.add(p)
 	}
@@ -110,7 +111,7 @@ func (f *Flow) leave(p *partition) (begins bool) {
 	p.mu.Lock()
 	begins, p.leaving = !p.leaving, true
 	done := p.inbox == 0 && !p.dirty
-	at, known, g := p.position, p.known, p.generation
+	at, known, g := p.at(), p.known, p.generation
 	p.mu.Unlock()
 	p.src.Stop(g)
 	if !done || !p.dst.Idle() {

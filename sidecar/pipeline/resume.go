@@ -35,7 +35,7 @@ var errHidden = errors.New("the target holds records above its high watermark: w
 func (f *Flow) resume(ctx context.Context, bs []*beginning) {
 	var ours []*beginning
 	for _, b := range bs {
-		if b.going() && b.known && !b.renewed && !b.at.Plain && b.at.ProducerID >= 0 && f.cfg.Resume {
+		if b.going() && b.known && !b.cut && !b.at.Plain && b.at.ProducerID >= 0 && f.cfg.Resume {
 			ours = append(ours, b)
 		}
 	}
@@ -93,7 +93,7 @@ type tail struct {
 
 // resume moves b's position past what the target holds.
 func (b *beginning) resume(ctx context.Context, t tail) {
-	p, from, saved := b.p, b.at.TargetOffset+1, b.at.Sequence
+	p, from, saved, after := b.p, b.at.TargetOffset+1, b.at.Sequence, b.at.Offset
 	if err := t.readable(from); err != nil {
 		b.repeat(t.end, err)
 		return
@@ -112,6 +112,9 @@ func (b *beginning) resume(ctx context.Context, t tail) {
 		}
 	}
 	b.at = found.At
+	if b.at.SourceEpochs.At(b.at.Offset) != b.at.SourceLeaderEpoch { // it began somewhere in what was found: not before it
+		b.at.SourceEpochs = b.at.SourceEpochs.Seen(b.at.SourceLeaderEpoch, after+1)
+	}
 	for _, r := range found.Ranges {
 		b.found += r.Count
 	}

@@ -136,11 +136,14 @@ func appendValue(b []byte, p Position) []byte {
 	id("targetTopicId", p.TargetTopicID)
 	id("sourceTopicId", p.SourceTopicID)
 	number("sourceLeaderEpoch", int64(p.SourceLeaderEpoch))
-	return append(b, '}')
+	b = append(b, `,"sourceEpochs":"`...)
+	b = append(b, p.SourceEpochs.String()...)
+	return append(b, `"}`...)
 }
 
 // parseValue reads a value. ok is false for one that says "no position" (a
-// tombstone or JSON null). A value without all of our fields is a plain one.
+// tombstone or JSON null). A value without all of our fields is a plain one, but
+// for the leader epochs: one can do without.
 func parseValue(value []byte) (p Position, ok bool, err error) {
 	if len(value) == 0 || bytes.Equal(bytes.TrimSpace(value), []byte("null")) {
 		return Position{}, false, nil
@@ -165,6 +168,9 @@ func parseValue(value []byte) (p Position, ok bool, err error) {
 		if !ok || bytes.Equal(raw, []byte("null")) || json.Unmarshal(raw, into) != nil {
 			return Plain(offset), true, nil
 		}
+	}
+	if raw, ok := fields["sourceEpochs"]; ok && json.Unmarshal(raw, &p.SourceEpochs) != nil {
+		p.SourceEpochs = Epochs{}
 	}
 	return p, true, nil
 }

@@ -112,9 +112,10 @@ var (
 		TargetTopicID:     [16]byte{0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, 0xfe, 0xdc, 0xba, 0x98, 0x76, 0x54, 0x32, 0x10},
 		SourceTopicID:     [16]byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 254},
 		SourceLeaderEpoch: 9,
+		SourceEpochs:      Epochs{}.Seen(4, 100).Seen(9, 150),
 	}
 	fullJSON = `{"offset":199,"producerId":5001,"producerEpoch":3,"sequence":77,"targetOffset":210,` +
-		`"targetTopicId":"ASNFZ4mrze_-3LqYdlQyEA","sourceTopicId":"_____________________g","sourceLeaderEpoch":9}`
+		`"targetTopicId":"ASNFZ4mrze_-3LqYdlQyEA","sourceTopicId":"_____________________g","sourceLeaderEpoch":9,"sourceEpochs":"4@100,9@150"}`
 )
 
 func TestValue(t *testing.T) {
@@ -128,6 +129,8 @@ func TestValue(t *testing.T) {
 		}
 		return s
 	}
+	alone := full
+	alone.SourceEpochs = Epochs{}
 	cases := []struct {
 		value string
 		want  Position
@@ -150,6 +153,12 @@ func TestValue(t *testing.T) {
 		{with(`"producerId":5001`, `"producerId":"5001"`), Plain(199), true},
 		{with(`EA"`, `"`), Plain(199), true},
 		{with(`ASNF`, `*SNF`), Plain(199), true},
+
+		// The leader epochs are useful, no more.
+		{with(`,"sourceEpochs":"4@100,9@150"`, ``), alone, true},
+		{with(`"4@100,9@150"`, `null`), alone, true},
+		{with(`"4@100,9@150"`, `"4@100,9@"`), alone, true},
+		{with(`"4@100,9@150"`, `[4,9]`), alone, true},
 
 		{``, Position{}, false}, // tombstone
 		{` null `, Position{}, false},

@@ -3,7 +3,7 @@
 // offsets of its connectors, on the target cluster. MirrorMaker can go on where
 // mirror stopped, and the other way round.
 //
-// position.go has the model, codec.go the JSON of keys and values, topic.go
+// position.go and epochs.go have the model, codec.go the JSON of keys and values, topic.go
 // makes and checks the topic, load.go reads it, save.go writes it, claim.go tells
 // two mirrors that run at once who came last.
 package positions
@@ -38,6 +38,9 @@ type Position struct {
 	// SourceLeaderEpoch is the leader epoch of the source batch that holds
 	// Offset; -1: not known.
 	SourceLeaderEpoch int32
+	// SourceEpochs is where the source's leader epochs began, up to Offset. Those
+	// that a position does not have are not known.
+	SourceEpochs Epochs
 	// Plain says that MirrorMaker wrote the position: the offset alone. Save
 	// ignores it.
 	Plain bool

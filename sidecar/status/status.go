@@ -151,8 +151,12 @@ const (
 	ErrorPositions        = "positions"
 	ErrorResume           = "resume" // a target's tail that cannot be matched: records may be repeated
 	ErrorTopics           = "topics" // discovery, creation
+	// What the keys on_data_loss, on_recreated and on_lost_positions are about, whether they halt or not.
+	ErrorDataLoss      = "data_loss"      // records gone before they were copied, or from the target after it had acknowledged them
+	ErrorRecreated     = "recreated"      // a source topic that was made again, or truncated
+	ErrorLostPositions = "lost_positions" // a target with records and without a position
 )
 
 // ErrorKinds lists all kinds of errors.
 var ErrorKinds = []string{ErrorSourceConnection, ErrorTargetConnection, ErrorFetch, ErrorProduce,
-	ErrorCorrupt, ErrorRefused, ErrorPositions, ErrorResume, ErrorTopics}
+	ErrorCorrupt, ErrorRefused, ErrorPositions, ErrorResume, ErrorTopics, ErrorDataLoss, ErrorRecreated, ErrorLostPositions}
