@@ -79,6 +79,25 @@ func (e *Env) Delete(c *Cluster, topic string) {
 	})
 }
 
+// InSync waits until every replica of every partition of the cluster is in sync.
+func (e *Env) InSync(c *Cluster) {
+	e.Helper()
+	e.Eventually("all replicas to be in sync", func() string {
+		m, err := c.admin.Metadata(e.ctx)
+		if err != nil {
+			return err.Error()
+		}
+		for _, t := range m.Topics {
+			for _, p := range t.Partitions {
+				if p.Err != nil || len(p.ISR) < len(p.Replicas) {
+					return fmt.Sprintf("%s/%d: %v of %v, %v", t.Topic, p.Partition, p.ISR, p.Replicas, p.Err)
+				}
+			}
+		}
+		return ""
+	})
+}
+
 // Describe asks the cluster for a topic; its Err says when there is none.
 func (e *Env) Describe(c *Cluster, topic string) kadm.TopicDetail {
 	e.Helper()

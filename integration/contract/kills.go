@@ -13,12 +13,12 @@ var killScenarios = []Scenario{
 	{Name: "paused", Run: pausedMirrorGivesWayToItsSuccessor},
 }
 
-// kills is how often a mirror is killed. A long round sets MIRROR_TEST_KILLS.
-func kills() int {
+// Kills is how often a mirror is killed. A long round sets MIRROR_TEST_KILLS.
+func Kills(usual int) int {
 	if n, err := strconv.Atoi(os.Getenv("MIRROR_TEST_KILLS")); err == nil {
 		return n
 	}
-	return 5
+	return usual
 }
 
 func killLosesAndRepeatsNothing(e *Env) {
@@ -26,7 +26,7 @@ func killLosesAndRepeatsNothing(e *Env) {
 	e.Create(e.Source, topic, 3)
 	load := e.Load(e.Source, topic, 3)
 	flow := Flow{}
-	for i := range kills() {
+	for i := range Kills(5) {
 		if i%2 == 1 {
 			flow.Keys = `commit_interval = "50ms"` // so that positions are on their way, too
 		}

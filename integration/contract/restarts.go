@@ -14,18 +14,26 @@ var restartScenarios = []Scenario{
 // than when it was called.
 func (f *Flow) Progress(topic string, records int64) {
 	f.e.Helper()
-	sum := func() (n int64) {
+	f.ProgressAll([]string{topic}, records)
+}
+
+// ProgressAll is Progress on each of the topics.
+func (f *Flow) ProgressAll(topics []string, records int64) {
+	f.e.Helper()
+	copied := func() map[string]int64 {
+		n := map[string]int64{}
 		for _, p := range f.Status().Partitions {
-			if p.Topic == topic {
-				n += p.Position + 1
-			}
+			n[p.Topic] += p.Position + 1
 		}
 		return n
 	}
-	start := sum()
-	f.Wait(fmt.Sprintf("%d more records of %s", records, topic), func() string {
-		if n := sum(); n < start+records {
-			return fmt.Sprintf("from %d it is at %d", start, n)
+	start := copied()
+	f.Wait(fmt.Sprintf("%d more records of %v", records, topics), func() string {
+		now := copied()
+		for _, t := range topics {
+			if now[t] < start[t]+records {
+				return fmt.Sprintf("%s was at %d, is at %d", t, start[t], now[t])
+			}
 		}
 		return ""
 	})

@@ -40,27 +40,6 @@ func (n *Node) connect(ctx context.Context) error {
 	return nil
 }
 
-// Kill is kill -9.
-func (n *Node) Kill(t testing.TB) {
-	t.Helper()
-	n.Proxy.setTarget("") // Docker may give its port to another container
-	if _, err := n.docker.ContainerKill(t.Context(), n.GetContainerID(), client.ContainerKillOptions{Signal: "KILL"}); err != nil {
-		t.Fatalf("kill broker %d: %v", n.ID, err)
-	}
-}
-
-// Restart starts the node again after Kill, with its data, at the address it had.
-func (n *Node) Restart(t testing.TB) {
-	t.Helper()
-	err := n.Start(t.Context())
-	if err == nil {
-		err = n.connect(t.Context())
-	}
-	if err != nil {
-		t.Fatalf("start broker %d: %v", n.ID, err)
-	}
-}
-
 // Tool runs a Kafka main class in the node's container and returns what it wrote
 // to its standard output.
 func (n *Node) Tool(t testing.TB, class string, args ...string) string {

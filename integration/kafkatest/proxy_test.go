@@ -2,9 +2,12 @@ package kafkatest
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net"
+	"os"
 	"testing"
+	"time"
 )
 
 // echo is a server that sends back what it gets.
@@ -114,5 +117,46 @@ func TestProxyCutAndRestore(t *testing.T) {
 	p.setTarget("")
 	if got, err := say(p, "x"); err == nil {
 		t.Errorf("an answer, %q, with nothing behind the proxy", got)
+	}
+}
+
+func TestProxyHolds(t *testing.T) {
+	p := proxyTo(t, echo(t))
+	p.Hold()
+	c, err := net.Dial("tcp", p.ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	b := []byte("x")
+	if _, err := c.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+	if n, err := c.Read(b); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("%d bytes, %v over a link that holds everything", n, err)
+	}
+	p.Restore()
+	_ = c.SetReadDeadline(time.Time{})
+	if _, err := io.ReadFull(c, b); err != nil {
+		t.Errorf("after Restore: %v", err)
+	}
+	// What ends meanwhile does not show.
+	p.Hold()
+	p.mu.Lock()
+	for x := range p.conns {
+		if x.RemoteAddr().String() == p.target {
+			x.Close()
+		}
+	}
+	p.mu.Unlock()
+	_ = c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+	if _, err := c.Read(b); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("%v: the end of the other side shows", err)
+	}
+	p.Restore()
+	_ = c.SetReadDeadline(time.Time{})
+	if _, err := c.Read(b); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("%v: the end of the other side does not show after Restore", err)
 	}
 }
