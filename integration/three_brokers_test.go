@@ -84,11 +84,7 @@ func (k *three) brokerIsAway(e *contract.Env, leave, comeBack func(side, *kafkat
 	p := e.Launch()
 	p.ProgressAll(traffic.Topics, 200)
 	for _, s := range k.sides(e) {
-		topic := traffic.Topics[0]
-		if s.name == "target" {
-			topic = p.TargetName(topic)
-		}
-		node := s.leader(e, topic, 0)
+		node := s.leader(e, s.names(p, traffic.Topics)[0], 0)
 		away := true
 		leave(s, node)
 		e.Cleanup(func() {
@@ -118,20 +114,15 @@ func (k *three) leadersMove(e *contract.Env) {
 	traffic := e.Traffic(partitions)
 	p := e.Launch()
 	p.ProgressAll(traffic.Topics, 200)
-	for round := range 3 {
+	for round := range int32(3) {
+		var replicas [][]int32
+		for n := range int32(partitions) {
+			first := (n + round) % 3
+			replicas = append(replicas, []int32{first + 1, (first+1)%3 + 1})
+		}
 		for _, s := range k.sides(e) {
-			for _, topic := range traffic.Topics {
-				if s.name == "target" {
-					topic = p.TargetName(topic)
-				}
-				var replicas [][]int32
-				for n := range int32(partitions) {
-					first := (n + int32(round)) % 3
-					replicas = append(replicas, []int32{first + 1, (first+1)%3 + 1})
-				}
-				e.Assign(s.cluster, topic, replicas)
-			}
-			p.ProgressAll(traffic.Topics, 200)
+			e.Assign(s.cluster, replicas, s.names(p, traffic.Topics)...)
+			p.ProgressAll(traffic.Topics, 100)
 		}
 	}
 	finish(e, p, traffic)

@@ -13,7 +13,7 @@ import (
 func (k *three) mirrorIsKilled(e *contract.Env) {
 	traffic := e.Traffic(partitions)
 	flow := contract.Flow{}
-	for i := range contract.Kills(4) {
+	for i := range contract.Kills(usualKills) {
 		if i%2 == 1 {
 			flow.Keys = `commit_interval = "50ms"` // so that positions are on their way, too
 		}
@@ -55,10 +55,9 @@ func (k *three) pausedMirrorMissesMove(e *contract.Env) {
 	old := e.Launch()
 	old.ProgressAll(traffic.Topics, 200)
 	old.Signal(syscall.SIGSTOP)
-	for _, topic := range traffic.Topics {
-		e.Assign(e.Target, old.TargetName(topic), [][]int32{{2, 3, 1}, {3, 1, 2}, {1, 2, 3}})
-		e.Assign(e.Target, old.TargetName(topic), [][]int32{{3, 1, 2}, {1, 2, 3}, {2, 3, 1}})
-	}
+	names := k.sides(e)[0].names(old, traffic.Topics)
+	e.Assign(e.Target, [][]int32{{2, 3, 1}, {3, 1, 2}, {1, 2, 3}}, names...)
+	e.Assign(e.Target, [][]int32{{3, 1, 2}, {1, 2, 3}, {2, 3, 1}}, names...) // one of the two moved it
 	successor := e.Launch()
 	successor.ProgressAll(traffic.Topics, 200)
 	old.Signal(syscall.SIGCONT)

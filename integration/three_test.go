@@ -32,7 +32,7 @@ func TestThree(t *testing.T) {
 		{Name: "killed-together", Real: true, Alone: true, Limit: 3 * time.Minute, Run: k.mirrorDiesWithLeader},
 		{Name: "links", Real: true, Alone: true, Run: k.linksAreSlowAndCut},
 		{Name: "target-away", Real: true, Alone: true, Limit: limit(targetOutage, 1), Run: k.targetIsAway},
-		{Name: "kill", Real: true, Limit: 4 * time.Minute, Run: k.mirrorIsKilled},
+		{Name: "kill", Real: true, Limit: time.Minute + time.Duration(contract.Kills(usualKills))*20*time.Second, Run: k.mirrorIsKilled},
 		{Name: "leaders-moved", Real: true, Run: k.leadersMove},
 		{Name: "successor", Real: true, Run: k.pausedMirrorMissesMove},
 	})
@@ -43,6 +43,9 @@ const (
 	brokerOutage = 6 * time.Second
 	targetOutage = 20 * time.Second
 )
+
+// usualKills is how often the mirror is killed, where MIRROR_TEST_KILLS says nothing.
+const usualKills = 4
 
 func outage(usual time.Duration) time.Duration {
 	if d, err := time.ParseDuration(os.Getenv("MIRROR_TEST_OUTAGE")); err == nil {
@@ -77,6 +80,17 @@ type side struct {
 
 func (k *three) sides(e *contract.Env) []side {
 	return []side{{"target", e.Target, k.target}, {"source", e.Source, k.source}}
+}
+
+// names are what topics of the source are called there.
+func (s side) names(p *contract.Process, topics []string) (names []string) {
+	for _, t := range topics {
+		if s.name == "target" {
+			t = p.TargetName(t)
+		}
+		names = append(names, t)
+	}
+	return names
 }
 
 // leader is the node that leads the partition.

@@ -7,40 +7,54 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-// Assign gives each partition of a topic the brokers that hold it, of which the
+// Assign gives each partition of the topics the brokers that hold it, of which the
 // first is made its leader, and waits until it is.
-func (e *Env) Assign(c *Cluster, topic string, replicas [][]int32) {
+func (e *Env) Assign(c *Cluster, replicas [][]int32, topics ...string) {
 	e.Helper()
 	var req kadm.AlterPartitionAssignmentsReq
 	set := kadm.TopicsSet{}
-	for p, brokers := range replicas {
-		req.Assign(topic, int32(p), brokers)
-		set.Add(topic, int32(p))
+	for _, topic := range topics {
+		for p, brokers := range replicas {
+			req.Assign(topic, int32(p), brokers)
+			set.Add(topic, int32(p))
+		}
 	}
 	rs, err := c.admin.AlterPartitionAssignments(e.ctx, req)
 	if err == nil {
 		err = rs.Error()
 	}
 	if err != nil {
-		e.Fatalf("assign %s: %v", topic, err)
+		e.Fatalf("assign %v: %v", topics, err)
 	}
-	e.Eventually("the replicas of "+topic+" to have moved", func() string {
-		for p, d := range e.Describe(c, topic).Partitions {
-			if !slices.Equal(d.Replicas, replicas[p]) || len(d.ISR) < len(d.Replicas) {
-				return fmt.Sprintf("partition %d: %v in sync of %v, want %v", p, d.ISR, d.Replicas, replicas[p])
+	each := func(what string, missing func(p kadm.PartitionDetail, want []int32) string) {
+		e.Eventually(what, func() string {
+			m, err := c.admin.Metadata(e.ctx, topics...)
+			if err != nil {
+				return err.Error()
 			}
+			for _, t := range topics {
+				for p, want := range replicas {
+					if s := missing(m.Topics[t].Partitions[int32(p)], want); s != "" {
+						return fmt.Sprintf("%s/%d %s, want %v", t, p, s, want)
+					}
+				}
+			}
+			return ""
+		})
+	}
+	each("replicas to have moved", func(p kadm.PartitionDetail, want []int32) string {
+		if !slices.Equal(p.Replicas, want) || len(p.ISR) < len(want) {
+			return fmt.Sprintf("has %v in sync of %v", p.ISR, p.Replicas)
 		}
 		return ""
 	})
-	// A partition that its first broker leads already is an error to Kafka.
+	// Of one that its first broker leads already Kafka says so, as an error.
 	if _, err := c.admin.ElectLeaders(e.ctx, kadm.ElectPreferredReplica, set); err != nil {
-		e.Fatalf("elect leaders of %s: %v", topic, err)
+		e.Fatalf("elect leaders of %v: %v", topics, err)
 	}
-	e.Eventually("the leaders of "+topic+" to have moved", func() string {
-		for p, d := range e.Describe(c, topic).Partitions {
-			if d.Leader != replicas[p][0] {
-				return fmt.Sprintf("partition %d is led by %d, want %d", p, d.Leader, replicas[p][0])
-			}
+	each("leaders to have moved", func(p kadm.PartitionDetail, want []int32) string {
+		if p.Leader != want[0] {
+			return fmt.Sprintf("is led by %d", p.Leader)
 		}
 		return ""
 	})
