@@ -30,11 +30,11 @@ func TestThree(t *testing.T) {
 		{Name: "broker-paused", Real: true, Alone: true, Limit: limit(brokerOutage, 2), Run: k.brokerIsPaused},
 		{Name: "broker-isolated", Real: true, Alone: true, Limit: limit(brokerOutage, 2), Run: k.brokerIsIsolated},
 		{Name: "killed-together", Real: true, Alone: true, Limit: 3 * time.Minute, Run: k.mirrorDiesWithLeader},
-		{Name: "links", Real: true, Alone: true, Run: k.linksAreSlowAndCut},
+		{Name: "links", Real: true, Alone: true, Limit: 3 * time.Minute, Run: k.linksAreSlowAndCut},
 		{Name: "target-away", Real: true, Alone: true, Limit: limit(targetOutage, 1), Run: k.targetIsAway},
 		{Name: "kill", Real: true, Limit: time.Minute + time.Duration(contract.Kills(usualKills))*20*time.Second, Run: k.mirrorIsKilled},
-		{Name: "leaders-moved", Real: true, Run: k.leadersMove},
-		{Name: "successor", Real: true, Run: k.pausedMirrorMissesMove},
+		{Name: "leaders-moved", Real: true, Limit: 3 * time.Minute, Run: k.leadersMove},
+		{Name: "successor", Real: true, Limit: 3 * time.Minute, Run: k.pausedMirrorMissesMove},
 	})
 }
 
