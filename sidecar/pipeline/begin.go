@@ -80,6 +80,7 @@ type beginning struct {
 	short              int64 // where the target stored what came next, if that is below what it had acknowledged; -1
 	targetEnd          int64
 	holds              bool  // the target partition has records
+	again              bool  // not for the first time in this process
 	anew               bool  // it begins where the source does, wherever it was
 	cut                bool  // what the target holds after at is not what comes next
 	lost               int64 // offsets that are gone before at
@@ -152,7 +153,7 @@ func (f *Flow) begin(ctx context.Context, ps []*partition) {
 func (p *partition) beginning() *beginning {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	b := &beginning{p: p, at: p.at(), known: p.known, sourceID: p.sourceID, targetID: p.targetID, gap: p.gap, short: p.short}
+	b := &beginning{p: p, at: p.at(), known: p.known, again: p.began, sourceID: p.sourceID, targetID: p.targetID, gap: p.gap, short: p.short}
 	if b.at.SourceEpochs.At(b.at.Offset) != b.at.SourceLeaderEpoch { // where that one began is not known
 		b.at.SourceEpochs = positions.Epochs{}.Seen(b.at.SourceLeaderEpoch, b.at.Offset)
 	}

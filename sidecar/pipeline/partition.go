@@ -347,7 +347,9 @@ func (p targetEnd) Lost(err error) {
 	p.mu.Unlock()
 	p.src.Stop(g)
 	if n == 1 {
-		p.log.Warn("the target's idea of what was sent is another: looking at what it holds", "err", err)
+		if !errors.Is(err, produce.ErrAged) { // that is as common as cut connections
+			p.log.Warn("the target's idea of what was sent is another: looking at what it holds", "err", err)
+		}
 		p.flow.beginAfter(p.partition, 0)
 		return
 	}

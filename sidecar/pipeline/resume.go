@@ -32,10 +32,13 @@ var errHidden = errors.New("the target holds records above its high watermark: w
 // with the producer they have: its next sequence is taken only by a partition
 // that holds just what was found. The others get a new producer, and what comes
 // after their position may be repeated.
+//
+// What this process has sent itself is looked for even where the config says not
+// to resume, which is about what others have.
 func (f *Flow) resume(ctx context.Context, bs []*beginning) {
 	var ours []*beginning
 	for _, b := range bs {
-		if b.going() && b.known && !b.cut && !b.at.Plain && b.at.ProducerID >= 0 && f.cfg.Resume {
+		if b.going() && b.known && !b.cut && !b.at.Plain && b.at.ProducerID >= 0 && (f.cfg.Resume || b.again) {
 			ours = append(ours, b)
 		}
 	}
@@ -46,7 +49,8 @@ func (f *Flow) resume(ctx context.Context, bs []*beginning) {
 	looking, cancel := context.WithTimeout(ctx, lookTime)
 	remembered := f.target.DescribeProducers(looking, ask)
 	cancel()
-	// Asked after that: what was remembered then is to be found before these ends.
+	logs := f.logEnds(ctx, ours, remembered)
+	// Asked after that: what was there then is to be found before these ends.
 	ends := f.offsets(ctx, f.target, ours, targetPartition, cluster.LatestOffset, config.ReadUncommitted)
 
 	source := &resume.Reader{Leaders: f.sourceLeaders, Dial: f.dialer(f.source, nil), Committed: f.committed}
@@ -68,6 +72,13 @@ func (f *Flow) resume(ctx context.Context, bs []*beginning) {
 			b.err = p.Err
 			continue
 		}
+		if log := logs[targetPartition(b.p)]; log.Err != nil {
+			b.err = fmt.Errorf("cluster %q, topic %q, partition %d: %w", f.cfg.To, b.p.target, b.p.key.Partition, log.Err)
+			continue
+		} else if end < log.Offset {
+			b.err = errHidden
+			continue
+		}
 		node, _, _ := f.sourceLeaders.Leader(b.p.key.Topic, b.p.key.Partition)
 		if b.err = away[node]; b.err == nil {
 			b.resume(ctx, tail)
@@ -76,6 +87,38 @@ func (f *Flow) resume(ctx context.Context, bs []*beginning) {
 			away[node] = b.err
 		}
 	}
+}
+
+// logEnds asks where the logs end whose leaders have forgotten the position's
+// producer, or cannot tell: nothing else shows what they hold above the high
+// watermark.
+func (f *Flow) logEnds(ctx context.Context, bs []*beginning, remembered map[cluster.TopicPartition]cluster.Producers) map[cluster.TopicPartition]cluster.Offset {
+	var forgotten []cluster.TopicPartition
+	for _, b := range bs {
+		p := targetPartition(b.p)
+		if _, ok := remembered[p].ByID[b.at.ProducerID]; !ok {
+			forgotten = append(forgotten, p)
+		}
+	}
+	if len(forgotten) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	refreshed := f.targetLeaders.Refresh(ctx)
+	epochs := make(map[cluster.TopicPartition]int32, len(forgotten))
+	for _, p := range forgotten {
+		if _, epoch, ok := f.targetLeaders.Leader(p.Topic, p.Partition); ok {
+			epochs[p] = epoch
+		}
+	}
+	ends := f.target.LogEnds(ctx, epochs)
+	for _, p := range forgotten {
+		if _, ok := ends[p]; !ok {
+			ends[p] = cluster.Offset{Offset: -1, Err: errors.Join(kerr.LeaderNotAvailable, refreshed)}
+		}
+	}
+	return ends
 }
 
 // canDoWithout: a broker that is too old, or does not let us, leaves only what can
@@ -120,7 +163,7 @@ func (b *beginning) resume(ctx context.Context, t tail) {
 	}
 	switch {
 	case found.Rest == nil:
-	case unmatchable(found.Rest):
+	case unmatchable(found.Rest), !p.flow.cfg.Resume && errors.Is(found.Rest, kerr.TopicAuthorizationFailed):
 		b.repeat(t.end, found.Rest)
 		return
 	default: // trouble that passes is no reason to repeat anything

@@ -3,6 +3,8 @@ package pipeline
 import (
 	"fmt"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -110,4 +112,86 @@ func TestATailThatCannotBeMatchedIsRepeated(t *testing.T) {
 	if n := l.log.count("cannot be matched"); n != 1 {
 		t.Errorf("it is logged %d times", n)
 	}
+}
+
+// A leader that has forgotten the producer may hold records that cannot be read
+// yet. Only the end of its log shows them.
+func TestWhatIsAboveTheHighWatermarkIsWaitedFor(t *testing.T) {
+	l := killed(t, 3, 6)
+	l.target.ControlKey(int16(kmsg.DescribeProducers), func(q kmsg.Request) (kmsg.Response, error, bool) {
+		l.target.KeepControl()
+		resp := q.ResponseKind().(*kmsg.DescribeProducersResponse)
+		for _, rt := range q.(*kmsg.DescribeProducersRequest).Topics {
+			t := kmsg.NewDescribeProducersResponseTopic()
+			t.Topic = rt.Topic
+			for _, n := range rt.Partitions {
+				p := kmsg.NewDescribeProducersResponseTopicPartition()
+				p.Partition = n
+				t.Partitions = append(t.Partitions, p)
+			}
+			resp.Topics = append(resp.Topics, t)
+		}
+		return resp, nil, true
+	})
+	var more atomic.Bool
+	more.Store(true)
+	l.target.ControlKey(int16(kmsg.OffsetForLeaderEpoch), func(q kmsg.Request) (kmsg.Response, error, bool) {
+		l.target.KeepControl()
+		resp := q.ResponseKind().(*kmsg.OffsetForLeaderEpochResponse)
+		t := kmsg.NewOffsetForLeaderEpochResponseTopic()
+		t.Topic = "A.t"
+		p := kmsg.NewOffsetForLeaderEpochResponseTopicPartition()
+		p.EndOffset = 7 // readers see 6
+		t.Partitions = append(t.Partitions, p)
+		resp.Topics = append(resp.Topics, t)
+		return resp, nil, more.Load()
+	})
+	r := l.start()
+	eventually(t, "the partition to wait", func() string {
+		if p, _ := r.partition("t", 0); p.State != status.Starting || !strings.Contains(p.Reason, "above its high watermark") {
+			return fmt.Sprintf("it is %s: %s", p.State, p.Reason)
+		}
+		return ""
+	})
+	if n := len(l.target.values("A.t", 0)); n != 6 {
+		t.Errorf("%d records on the target meanwhile, want 6", n)
+	}
+	more.Store(false)
+	l.copied("t", 0, values("v", 0, 8)...)
+}
+
+// What this process itself has sent is looked for in any case: records too old for
+// a resend are there once, also without resuming.
+func TestOldRecordsThatMayBeStoredAreLookedFor(t *testing.T) {
+	l := newLab(t)
+	l.source.create("t", 1)
+	r := l.start()
+	r.runs("t", 0)
+	topic := l.target.TopicInfo("A.t")
+	var want []string
+	for n := range 4 {
+		fault := l.target.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.RequestTimedOut, Count: 1,
+			When: func(q kmsg.Request) bool { return toTopic(q, topic) }})
+		vs := values(fmt.Sprint("round", n), 0, 3)
+		l.source.write("t", 0, vs...) // from 1970
+		want = append(want, vs...)
+		l.copied("t", 0, want...)
+		if fault.Hits() != 1 {
+			t.Errorf("round %d: %d faults", n, fault.Hits())
+		}
+		fault.Remove()
+	}
+	if n := r.Status().Errors[status.ErrorResume]; n != 0 {
+		t.Errorf("%d times what is on the target did not match", n)
+	}
+}
+
+// toTopic says whether a produce request is for the topic.
+func toTopic(q kmsg.Request, topic *kfake.TopicInfo) bool {
+	for _, t := range q.(*kmsg.ProduceRequest).Topics {
+		if t.TopicID == topic.TopicID || t.Topic == topic.Topic {
+			return true
+		}
+	}
+	return false
 }

@@ -51,7 +51,11 @@ func (p *Partition) answer(s *sent, a answer) bool {
 	switch {
 	case a.err == nil:
 		s.stored, s.base = true, a.base
-		p.known, p.knownAt, p.trip = true, time.Now(), a.trip
+		p.known, p.knownAt, p.knownBy, p.trip = true, time.Now(), s.Batch.MaxTimestamp(), a.trip
+		if p.overtaken(s) {
+			p.lose(ErrOvertaken)
+			return false
+		}
 	default:
 		s.unsure = s.unsure || maybeStored(a.err)
 		if p.failing {
@@ -166,6 +170,10 @@ func (p *Partition) settle() {
 	if len(p.sent) == 0 {
 		return
 	}
+	if why := p.doubt(); why != nil {
+		p.lose(fmt.Errorf("%w: %w", f, why))
+		return
+	}
 	s := p.sent[0]
 	switch verdictOf(f.err) {
 	case again:
@@ -211,8 +219,7 @@ func (p *Partition) settle() {
 	case refused:
 		p.refuse(Refusal{s.Offset(0), f})
 	case lost:
-		p.stop()
-		p.owner.Lost(f)
+		p.lose(f)
 	}
 }
 

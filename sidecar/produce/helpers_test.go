@@ -178,10 +178,16 @@ func (s *source) Failed(err error, _ int) {
 // entry is a batch of the next n records, padded to about size bytes each.
 func (s *source) entry(codec batch.Codec, n, size int) Entry {
 	s.bench.Helper()
+	return s.entryOf(0, codec, n, size)
+}
+
+// entryOf is an entry whose records have this age.
+func (s *source) entryOf(age time.Duration, codec batch.Codec, n, size int) Entry {
+	s.bench.Helper()
 	var w batch.Builder
 	e := Entry{First: s.next, Sources: 1}
 	for range n {
-		w.Add(batch.Record{Value: fmt.Appendf(nil, "%-*d", size, s.next), Timestamp: s.next})
+		w.Add(batch.Record{Value: fmt.Appendf(nil, "%-*d", size, s.next), Timestamp: time.Now().Add(-age).UnixMilli()})
 		s.next++
 	}
 	bytes, err := w.Build(nil, codec)

@@ -1,10 +1,10 @@
 package produce
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"testing"
+	"slices"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"pgregory.net/rapid"
@@ -17,18 +17,22 @@ import (
 // The model: a broker that keeps Kafka's rules for idempotent producers, and an
 // owner that pushes records 0, 1, 2, … whose values are their offsets. Whatever
 // is lost, refused, cut off or answered late, the log must hold each record once
-// and in order, up to the first that the broker will not have.
+// and in order, up to the first that the broker will not have (order_test.go).
 
 // broker is one leader's log of the partition.
 type broker struct {
 	records []int64 // values, by offset
-	limit   int     // max.message.bytes
-	poison  int64   // a record that is refused
-	next    int32   // sequence; -1: the producer is not known
+	log     []stored
+	limit   int   // max.message.bytes
+	poison  int64 // a record that is refused
+	pid     int64 // the producer it knows
+	next    int32 // sequence; -1: the producer is not known
 	last    []stored
+	stamp   int64 // of the last batch
 }
 
 type stored struct {
+	pid             int64
 	sequence, count int32
 	base            int64
 }
@@ -42,6 +46,9 @@ func (b *broker) receive(bytes batch.Batch) answer {
 		return answer{err: kerr.MessageTooLarge, base: -1}
 	}
 	sequence, count := bytes.BaseSequence(), bytes.Count()
+	if bytes.ProducerID() != b.pid {
+		b.forget()
+	}
 	for _, s := range b.last {
 		if s.sequence == sequence && s.count == count {
 			return answer{base: s.base} // a resend: not stored again
@@ -56,15 +63,20 @@ func (b *broker) receive(bytes batch.Batch) answer {
 	if b.next >= 0 && sequence != b.next {
 		return answer{err: kerr.OutOfOrderSequenceNumber, base: -1}
 	}
-	s := stored{sequence, count, int64(len(b.records))}
+	s := stored{bytes.ProducerID(), sequence, count, int64(len(b.records))}
 	b.records = append(b.records, values...)
-	b.next = batch.NextSequence(sequence, count)
+	b.log = append(b.log, s)
+	b.pid, b.next, b.stamp = s.pid, batch.NextSequence(sequence, count), bytes.MaxTimestamp()
 	b.last = append(b.last, s)
 	if len(b.last) > 5 {
 		b.last = b.last[1:]
 	}
 	return answer{base: s.base}
 }
+
+// forget is what a broker does to a producer that is too old, or when it has lost
+// what it knew.
+func (b *broker) forget() { b.next, b.last = -1, nil }
 
 func valuesOf(b batch.Batch) (vs []int64) {
 	for r, err := range b.Records(1 << 20) {
@@ -83,6 +95,8 @@ type ledger struct {
 	t          *rapid.T
 	b          *broker
 	acked      int64 // last source offset
+	end        int64 // after the last target offset
+	sequence   int32 // the next one
 	stored     int64 // records
 	refused    *Refusal
 	lost       error
@@ -108,10 +122,13 @@ func (l *ledger) Acknowledged(a Ack) {
 		l.t.Fatalf("%d records in the runs, %d in the acknowledgement", n, a.Count)
 	}
 	l.stored += int64(n)
+	if n > 0 {
+		l.end, l.sequence = a.TargetOffset+int64(n), batch.NextSequence(a.Sequence, 1)
+	}
 }
 
 func (l *ledger) Refused(r Refusal) { l.refused = &r }
-func (l *ledger) Lost(err error)    { l.lost = err }
+func (l *ledger) Lost(err error)    { l.lost = err; l.generation++ }
 func (l *ledger) Failed(error, int) {}
 func (l *ledger) Starved()          {}
 func (l *ledger) Ready()            {}
@@ -129,180 +146,199 @@ type flight struct {
 	answer
 }
 
-func TestNothingIsLostRepeatedOrReordered(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		frames := wire.NewPool(1 << 20)
-		b := &broker{limit: rapid.IntRange(90, 4000).Draw(t, "limit"), poison: -1, next: -1}
-		if rapid.Bool().Draw(t, "poisoned") {
-			b.poison = rapid.Int64Range(0, 60).Draw(t, "poison")
-		}
-		l := &ledger{t: t, b: b, acked: -1, shedFrom: -1, generation: 1}
-		producer := New(Options{Leaders: cluster.NewLeaders(nil), Frames: frames, MaxDecompressed: 1 << 20, Failed: func(error) {}})
-		p := producer.Partition("t", 0, l)
-		p.Reset(Start{Generation: 1, Producer: batch.Producer{ID: 7}})
-		if rapid.Bool().Draw(t, "limit known") {
-			p.SetLimit(b.limit)
-		}
+// world is a partition at work in the model.
+type world struct {
+	*rapid.T
+	b        *broker
+	l        *ledger
+	frames   *wire.Pool
+	producer *Producer
+	p        *Partition
+	flying   []*flight
+	stamps   []time.Duration // ages of records
+	next     int64           // source offset
+	pushed   []int64         // values, which are offsets
+	session  int64
+	uneasy   bool // the last answer was a failure
 
-		var flying []*flight
-		next := int64(0) // source offset
-		var pushed []int64
-		session := int64(1)
-		uneasy := false
-		push := func() {
-			var w batch.Builder
-			first := next
-			n := rapid.IntRange(1, 6).Draw(t, "records")
-			hole := rapid.Bool().Draw(t, "hole")
-			e := Entry{First: first, Sources: 1}
-			for i := range n {
-				if hole && i > 0 && i%2 == 0 {
-					next++ // an offset without a record
-				}
-				w.Add(batch.Record{Value: fmt.Append(nil, next), Timestamp: next})
-				pushed = append(pushed, next)
-				if k := len(e.Runs) - 1; k >= 0 && e.Runs[k].Source+int64(e.Runs[k].Count) == next {
-					e.Runs[k].Count++
-				} else {
-					e.Runs = append(e.Runs, batch.Run{Source: next, Count: 1})
-				}
-				next++
-			}
-			codec := batch.Codec(rapid.IntRange(0, 4).Draw(t, "codec"))
-			bytes, err := w.Build(nil, codec)
-			if err != nil {
-				t.Fatal(err)
-			}
-			e.Frame = frames.Get(len(bytes))
-			e.Batch = batch.Batch(e.Frame.Bytes())
-			copy(e.Batch, bytes)
-			e.Last = next - 1
-			p.Push(l.generation, e)
-		}
-		take := func() {
-			s := p.take(session)
-			if s == nil {
-				return
-			}
-			// What a request carries is encoded at once.
-			flying = append(flying, &flight{s: s, bytes: append(batch.Batch(nil), s.Batch...)})
-			s.held.Release()
-		}
-		receive := func(lose error) {
-			for _, f := range flying {
-				if !f.received {
-					f.received = true
-					if lose != nil {
-						f.answer = answer{err: lose, base: -1}
-					} else {
-						f.answer = b.receive(f.bytes)
-					}
-					return
-				}
-			}
-		}
-		answer1 := func() {
-			if len(flying) == 0 || !flying[0].received {
-				return
-			}
-			f := flying[0]
-			flying = flying[1:]
-			uneasy = f.answer.err != nil
-			p.answered(f.s, f.answer)
-		}
-		cut := func() {
-			n := rapid.IntRange(0, len(flying)).Draw(t, "received before the cut")
-			for i, f := range flying {
-				if i < n && !f.received {
-					b.receive(f.bytes)
-				}
-				f.received, f.answer = true, answer{err: io.EOF, base: -1}
-			}
-			for len(flying) > 0 {
-				answer1()
-			}
-			session++
-		}
-		// A broker forgets a producer when it is restarted, or when what it has of it
-		// is old. After a failure, that is, or on a new connection; without one it is
-		// trusted not to.
-		forget := func() {
-			stored := len(p.sent) > 0 && b.next != p.sent[0].sequence
-			if len(flying) == 0 && !stored && (uneasy || p.session != session) {
-				b.next, b.last = -1, nil
-			}
-		}
-		settle := func() {
-			p.mu.Lock()
-			p.wait(0)
-			p.mu.Unlock()
-			if l.shedFrom >= 0 { // the source is read again from there
-				for len(pushed) > 0 && pushed[len(pushed)-1] >= l.shedFrom {
-					pushed = pushed[:len(pushed)-1]
-				}
-				next, l.shedFrom = l.shedFrom, -1
-			}
-		}
-		t.Repeat(map[string]func(*rapid.T){
-			"push": func(*rapid.T) {
-				if l.refused == nil {
-					push()
-				}
-			},
-			"skip": func(*rapid.T) {
-				if l.refused == nil {
-					p.Skip(l.generation, next, 0)
-					next++
-				}
-			},
-			"take":    func(*rapid.T) { take() },
-			"receive": func(*rapid.T) { receive(nil) },
-			"not stored": func(*rapid.T) {
-				// Refused before it is looked at, and all behind it then has a gap.
-				receive(rapid.SampledFrom([]error{kerr.NotEnoughReplicas, kerr.NotLeaderForPartition}).Draw(t, "err"))
-			},
-			"answer": func(*rapid.T) { answer1() },
-			"forget": func(*rapid.T) { forget() },
-			"cut":    func(*rapid.T) { cut() },
-			"":       func(*rapid.T) { settle() },
-		})
-		for n := 0; !p.Idle(); n++ {
-			if n > 10000 {
-				t.Fatal("it does not come to an end")
-			}
-			settle()
-			take()
-			receive(nil)
-			answer1()
-		}
-		settle()
+	repeats int   // times that what the target holds could not be matched
+	from    int64 // the target offset after the last of them
+	resumed int64 // and the source offset there
+}
 
-		want := pushed
-		if l.refused != nil {
-			if l.refused.Offset != b.poison || b.poison < 0 {
-				// One record alone can be larger than the limit.
-				if !errors.Is(l.refused.Err, kerr.MessageTooLarge) {
-					t.Fatalf("refused at %d: %v; the poison is %d", l.refused.Offset, l.refused.Err, b.poison)
-				}
-			}
-			for len(want) > 0 && want[len(want)-1] >= l.refused.Offset {
-				want = want[:len(want)-1]
-			}
-		} else if l.acked != next-1 {
-			t.Fatalf("acknowledged up to %d, pushed up to %d", l.acked, next-1)
+// newWorld makes a world whose records have one of these ages.
+func newWorld(t *rapid.T, b *broker, ages ...time.Duration) *world {
+	b.next, b.pid = -1, -1
+	w := &world{T: t, b: b, frames: wire.NewPool(1 << 20), session: 1, stamps: ages}
+	w.l = &ledger{t: t, b: b, acked: -1, shedFrom: -1, generation: 1}
+	w.producer = New(Options{Leaders: cluster.NewLeaders(nil), Frames: w.frames, MaxDecompressed: 1 << 20, Failed: func(error) {}})
+	w.p = w.producer.Partition("t", 0, w.l)
+	w.p.Reset(Start{Generation: 1, Producer: batch.Producer{ID: 7}})
+	return w
+}
+
+// push appends a batch of the next records to the source.
+func (w *world) push() {
+	if w.l.refused != nil || w.l.lost != nil {
+		return
+	}
+	var out batch.Builder
+	n := rapid.IntRange(1, 6).Draw(w.T, "records")
+	hole := rapid.Bool().Draw(w.T, "hole")
+	age := rapid.SampledFrom(w.stamps).Draw(w.T, "age")
+	e := Entry{First: w.next, Sources: 1}
+	for i := range n {
+		if hole && i > 0 && i%2 == 0 {
+			w.next++ // an offset without a record
 		}
-		if l.lost != nil {
-			t.Fatalf("lost: %v", l.lost)
+		out.Add(batch.Record{Value: fmt.Append(nil, w.next), Timestamp: time.Now().Add(-age).UnixMilli()})
+		w.pushed = append(w.pushed, w.next)
+		if k := len(e.Runs) - 1; k >= 0 && e.Runs[k].Source+int64(e.Runs[k].Count) == w.next {
+			e.Runs[k].Count++
+		} else {
+			e.Runs = append(e.Runs, batch.Run{Source: w.next, Count: 1})
 		}
-		if fmt.Sprint(b.records) != fmt.Sprint(want) {
-			t.Fatalf("the log has %v, want %v", b.records, want)
+		w.next++
+	}
+	bytes, err := out.Build(nil, batch.Codec(rapid.IntRange(0, 4).Draw(w.T, "codec")))
+	if err != nil {
+		w.Fatal(err)
+	}
+	e.Frame = w.frames.Get(len(bytes))
+	e.Batch = batch.Batch(e.Frame.Bytes())
+	copy(e.Batch, bytes)
+	e.Last = w.next - 1
+	w.p.Push(w.l.generation, e)
+}
+
+func (w *world) skip() {
+	if w.l.refused == nil && w.l.lost == nil {
+		w.p.Skip(w.l.generation, w.next, 0)
+		w.next++
+	}
+}
+
+// take has a request go out.
+func (w *world) take() {
+	if s := w.p.take(w.session); s != nil {
+		// What a request carries is encoded at once.
+		w.flying = append(w.flying, &flight{s: s, bytes: append(batch.Batch(nil), s.Batch...)})
+		s.held.Release()
+	}
+}
+
+// receive has the next request arrive; the broker gives the first error instead
+// of looking at it, or the second after it has stored it.
+func (w *world) receive(instead, after error) {
+	i := slices.IndexFunc(w.flying, func(f *flight) bool { return !f.received })
+	if i < 0 {
+		return
+	}
+	f := w.flying[i]
+	f.received, f.answer = true, answer{err: instead, base: -1}
+	if instead == nil {
+		f.answer = w.b.receive(f.bytes)
+	}
+	if f.err == nil && after != nil {
+		f.answer = answer{err: after, base: -1}
+	}
+}
+
+// answer has the next answer arrive.
+func (w *world) answer() {
+	if len(w.flying) > 0 && w.flying[0].received {
+		f := w.flying[0]
+		w.flying = w.flying[1:]
+		w.uneasy = f.err != nil
+		w.p.answered(f.s, f.answer)
+	}
+}
+
+// cut ends the connection, when some requests have arrived.
+func (w *world) cut() {
+	n := rapid.IntRange(0, len(w.flying)).Draw(w.T, "received before the cut")
+	for i, f := range w.flying {
+		if i < n && !f.received {
+			w.b.receive(f.bytes)
 		}
-		if l.stored != int64(len(want)) {
-			t.Fatalf("%d records acknowledged, %d stored", l.stored, len(want))
+		f.received, f.answer = true, answer{err: io.EOF, base: -1}
+	}
+	for len(w.flying) > 0 {
+		w.answer()
+	}
+	w.session++
+}
+
+// settle is what time brings: the end of a pause, and what the owner does.
+func (w *world) settle() {
+	w.p.mu.Lock()
+	w.p.wait(0)
+	w.p.mu.Unlock()
+	switch {
+	case w.l.lost != nil:
+		if len(w.flying) == 0 {
+			w.begin()
 		}
-		p.Stop()
-		if n := frames.InUse() + producer.SetAside(); n != 0 {
-			t.Fatalf("%d bytes of frames are still held", n)
+	case w.l.shedFrom >= 0:
+		w.rewind(w.l.shedFrom)
+	}
+}
+
+// rewind has the source read again from an offset.
+func (w *world) rewind(to int64) {
+	for len(w.pushed) > 0 && w.pushed[len(w.pushed)-1] >= to {
+		w.pushed = w.pushed[:len(w.pushed)-1]
+	}
+	w.next, w.l.shedFrom = to, -1
+}
+
+// begin goes on after what the target holds, as the pipeline does: what follows
+// what is acknowledged, by sequence, is compared with the source.
+func (w *world) begin() {
+	left := w.pushed
+	for len(left) > 0 && left[0] <= w.l.acked {
+		left = left[1:]
+	}
+	pid, matched := w.p.pid, true
+	for _, s := range w.b.log {
+		if s.base < w.l.end || s.pid != pid.ID {
+			continue
 		}
-	})
+		n := int(s.count)
+		matched = s.sequence == w.l.sequence && n <= len(left) && slices.Equal(w.b.records[s.base:s.base+int64(n)], left[:n])
+		if !matched {
+			break
+		}
+		w.l.acked, w.l.end, w.l.sequence = left[n-1], s.base+int64(n), batch.NextSequence(s.sequence, s.count)
+		w.l.stored += int64(n)
+		left = left[n:]
+	}
+	if !matched {
+		pid.ID++
+		w.repeats++
+		w.l.end, w.l.sequence, w.l.stored = int64(len(w.b.records)), 0, 0
+		w.from, w.resumed = w.l.end, w.l.acked
+	}
+	w.rewind(w.l.acked + 1)
+	w.l.lost = nil
+	w.p.Reset(Start{Generation: w.l.generation, Producer: pid, Sequence: w.l.sequence})
+}
+
+// finish has all that was pushed stored, and checks the log.
+func (w *world) finish() {
+	for n := 0; !w.p.Idle() || w.l.lost != nil; n++ {
+		if n > 10000 {
+			w.Fatal("it does not come to an end")
+		}
+		w.settle()
+		w.take()
+		w.receive(nil, nil)
+		w.answer()
+	}
+	w.settle()
+	w.check()
+	w.p.Stop()
+	if n := w.frames.InUse() + w.producer.SetAside(); n != 0 {
+		w.Fatalf("%d bytes of frames are still held", n)
+	}
 }

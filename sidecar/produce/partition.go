@@ -40,6 +40,7 @@ type Partition struct {
 
 	known    bool      // the leader has acknowledged something of this producer
 	knownAt  time.Time // when it last did
+	knownBy  int64     // largest timestamp of what it acknowledged then
 	session  int64     // the connection it was sent on last
 	flying   int       // requests without an answer, also of what was dropped
 	failing  bool      // an answer was bad: nothing goes out until all are in
@@ -50,11 +51,6 @@ type Partition struct {
 	refusal  *Refusal // to be said once sent[0] is acknowledged
 	stopped  bool     // takes nothing until Reset
 }
-
-// knownFor is how long a leader is trusted to remember a producer of which it has
-// heard nothing. (Brokers forget after producer.id.expiration.ms, a day by
-// default, counted from the records' timestamps and not from their arrival.)
-const knownFor = time.Minute
 
 // Topic is the name of the topic on the target.
 func (p *Partition) Topic() string { return p.topic }
@@ -263,7 +259,7 @@ func (p *Partition) take(session int64) *sent {
 	// A leader that does not know the producer (it is new to it, or was restarted,
 	// or has forgotten) takes any sequence. Had it more than one batch, a refused
 	// first and an accepted second would be a gap.
-	if p.out == 0 && time.Since(p.knownAt) > knownFor {
+	if p.out == 0 && !p.trusts() {
 		p.known = false
 	}
 	if p.out >= inFlight || p.out > 0 && !p.known {
@@ -279,6 +275,12 @@ func (p *Partition) take(session int64) *sent {
 		return nil
 	}
 	s := p.sent[p.next]
+	if s.tries > 0 { // it may have waited for long
+		if why := p.doubt(); why != nil {
+			p.lose(why)
+			return nil
+		}
+	}
 	p.next++
 	p.out++
 	p.flying++

@@ -70,16 +70,19 @@ func (p *Partition) setAside(s *sent) {
 	s.Batch, s.Frame, s.aside = f.Bytes(), f, true
 }
 
-// notStored are the codes that a broker gives before it stores anything. (Others
-// may come after: NOT_LEADER_OR_FOLLOWER while it waited for its followers.)
+// notStored are the codes that a broker gives before it stores anything, beside
+// those that are final. (Others may come after: NOT_LEADER_OR_FOLLOWER while it
+// waited for its followers.)
 var notStored = []*kerr.Error{
-	kerr.NotEnoughReplicas, kerr.OutOfOrderSequenceNumber, kerr.CorruptMessage,
-	kerr.UnknownTopicOrPartition, kerr.UnknownTopicID,
+	kerr.NotEnoughReplicas, kerr.CorruptMessage, kerr.UnknownTopicOrPartition, kerr.UnknownTopicID,
 }
 
 // maybeStored says whether the broker may have stored the batch for which it, or
 // the connection, gave the error.
 func maybeStored(err error) bool {
+	if v := verdictOf(err); v != again && v != moved {
+		return false
+	}
 	for _, e := range notStored {
 		if errors.Is(err, e) {
 			return false
