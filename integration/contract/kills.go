@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 var killScenarios = []Scenario{
@@ -21,10 +22,14 @@ func Kills(usual int) int {
 	return usual
 }
 
-func killLosesAndRepeatsNothing(e *Env) {
+func killLosesAndRepeatsNothing(e *Env) { KillLosesAndRepeatsNothing(e, 0) }
+
+// KillLosesAndRepeatsNothing kills a mirror again and again while it copies
+// records of an age.
+func KillLosesAndRepeatsNothing(e *Env, age time.Duration) {
 	topic := e.Topic("t")
-	e.Create(e.Source, topic, 3)
-	load := e.Load(e.Source, topic, 3)
+	e.Create(e.Source, topic, 3, "retention.ms", "-1")
+	load := e.AgedLoad(e.Source, topic, 3, age)
 	flow := Flow{}
 	for i := range Kills(5) {
 		if i%2 == 1 {

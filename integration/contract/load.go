@@ -24,11 +24,17 @@ type Load struct {
 // or by Stop.
 func (e *Env) Load(c *Cluster, topic string, partitions int32) *Load {
 	e.Helper()
-	return e.load(c, topic, partitions, 20)
+	return e.load(c, topic, partitions, 20, 0)
+}
+
+// AgedLoad is Load with records that were made some time ago.
+func (e *Env) AgedLoad(c *Cluster, topic string, partitions int32, age time.Duration) *Load {
+	e.Helper()
+	return e.load(c, topic, partitions, 20, age)
 }
 
 // load is a stream with so many records in each burst.
-func (e *Env) load(c *Cluster, topic string, partitions int32, burst int, opts ...kgo.Opt) *Load {
+func (e *Env) load(c *Cluster, topic string, partitions int32, burst int, age time.Duration, opts ...kgo.Opt) *Load {
 	e.Helper()
 	// Retries without end, so that a broker may go away meanwhile.
 	client := c.Client(e, append([]kgo.Opt{kgo.ProducerLinger(5 * time.Millisecond), kgo.ProducerBatchMaxBytes(16 << 10)}, opts...)...)
@@ -38,6 +44,7 @@ func (e *Env) load(c *Cluster, topic string, partitions int32, burst int, opts .
 	l.run(5*time.Millisecond, func() {
 		for range burst {
 			r := numbered(topic, n, partitions)
+			r.Timestamp = time.Now().Add(-age)
 			client.Produce(e.ctx, r, func(_ *kgo.Record, err error) {
 				if err != nil {
 					l.failed.CompareAndSwap(nil, &err)
@@ -111,7 +118,7 @@ func (e *Env) Traffic(partitions int32) *Traffic {
 		return topic
 	}
 	for _, c := range codecs {
-		t.loads = append(t.loads, e.load(e.Source, add(c.name), partitions, 2, kgo.ProducerBatchCompression(c.codec)))
+		t.loads = append(t.loads, e.load(e.Source, add(c.name), partitions, 2, 0, kgo.ProducerBatchCompression(c.codec)))
 	}
 	t.Plain = slices.Clone(t.Topics)
 	t.loads = append(t.loads, e.transactions(add("transactions"), partitions))
