@@ -25,23 +25,14 @@ func TestWhatRetentionTookIsCountedOnceAndCopyingGoesOn(t *testing.T) {
 	}
 	// The start goes well, and finds the gap; it cannot go on at once. That must
 	// not count the loss again.
-	var asked atomic.Int64
-	l.target.ControlKey(int16(kmsg.InitProducerID), func(q kmsg.Request) (kmsg.Response, error, bool) {
-		l.target.KeepControl()
-		if n := asked.Add(1); n <= 2 || n > 4 { // the flow's, and that of who saves positions
-			return nil, nil, false
-		}
-		resp := q.ResponseKind().(*kmsg.InitProducerIDResponse)
-		resp.ErrorCode = kerr.ClusterAuthorizationFailed.Code
-		return resp, nil, true
-	})
+	fault := l.target.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.DescribeProducers}, Err: kerr.UnknownServerError, Count: 2})
 	r = l.start()
 	l.copied("t", 0, append(values("v", 0, 4), values("v", 7, 3)...)...)
 	if p, _ := r.partition("t", 0); p.Lost != 3 {
 		t.Errorf("%d offsets lost, want 3", p.Lost)
 	}
-	if n := asked.Load(); n != 5 {
-		t.Errorf("%d producer ids were asked for, want 5", n)
+	if n := fault.Hits(); n != 2 {
+		t.Errorf("it could not go on %d times, want 2", n)
 	}
 	if n := l.log.count("deleted records before they were copied"); n != 1 {
 		t.Errorf("the loss is logged %d times", n)

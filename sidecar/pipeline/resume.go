@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -60,7 +61,7 @@ func (f *Flow) resume(ctx context.Context, bs []*beginning) {
 	away := map[int32]error{} // source brokers that could not be read from: no use in waiting for each of their partitions
 	for _, b := range ours {
 		end, ok := ends[b]
-		if !ok {
+		if !ok || b.err != nil {
 			continue
 		}
 		tail := tail{end: end, source: source, target: target}
@@ -72,10 +73,7 @@ func (f *Flow) resume(ctx context.Context, bs []*beginning) {
 			b.err = p.Err
 			continue
 		}
-		if log := logs[targetPartition(b.p)]; log.Err != nil {
-			b.err = fmt.Errorf("cluster %q, topic %q, partition %d: %w", f.cfg.To, b.p.target, b.p.key.Partition, log.Err)
-			continue
-		} else if end < log.Offset {
+		if end < logs[targetPartition(b.p)].End {
 			b.err = errHidden
 			continue
 		}
@@ -91,31 +89,32 @@ func (f *Flow) resume(ctx context.Context, bs []*beginning) {
 
 // logEnds asks where the logs end whose leaders have forgotten the position's
 // producer, or cannot tell: nothing else shows what they hold above the high
-// watermark.
-func (f *Flow) logEnds(ctx context.Context, bs []*beginning, remembered map[cluster.TopicPartition]cluster.Producers) map[cluster.TopicPartition]cluster.Offset {
-	var forgotten []cluster.TopicPartition
-	for _, b := range bs {
-		p := targetPartition(b.p)
-		if _, ok := remembered[p].ByID[b.at.ProducerID]; !ok {
-			forgotten = append(forgotten, p)
-		}
-	}
+// watermark. A leader answers where its own epoch ends with that.
+func (f *Flow) logEnds(ctx context.Context, bs []*beginning, remembered map[cluster.TopicPartition]cluster.Producers) map[cluster.TopicPartition]cluster.EpochEnd {
+	forgotten := slices.DeleteFunc(slices.Clone(bs), func(b *beginning) bool {
+		_, ok := remembered[targetPartition(b.p)].ByID[b.at.ProducerID]
+		return ok
+	})
 	if len(forgotten) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	refreshed := f.targetLeaders.Refresh(ctx)
-	epochs := make(map[cluster.TopicPartition]int32, len(forgotten))
-	for _, p := range forgotten {
-		if _, epoch, ok := f.targetLeaders.Leader(p.Topic, p.Partition); ok {
-			epochs[p] = epoch
+	err := f.targetLeaders.Refresh(ctx)
+	ask := make(map[cluster.TopicPartition]cluster.EpochQuestion, len(forgotten))
+	for _, b := range forgotten {
+		p := targetPartition(b.p)
+		switch _, epoch, ok := f.targetLeaders.Leader(p.Topic, p.Partition); {
+		case !ok:
+			b.err = errors.Join(kerr.LeaderNotAvailable, err)
+		case epoch >= 0:
+			ask[p] = cluster.EpochQuestion{Epoch: epoch, Leader: epoch}
 		}
 	}
-	ends := f.target.LogEnds(ctx, epochs)
-	for _, p := range forgotten {
-		if _, ok := ends[p]; !ok {
-			ends[p] = cluster.Offset{Offset: -1, Err: errors.Join(kerr.LeaderNotAvailable, refreshed)}
+	ends := f.target.EpochEnds(ctx, ask)
+	for _, b := range forgotten {
+		if end, ok := ends[targetPartition(b.p)]; ok && end.Err != nil && !errors.Is(end.Err, kerr.UnsupportedVersion) {
+			b.err = fmt.Errorf("topic %q, partition %d: %w", b.p.target, b.p.key.Partition, end.Err)
 		}
 	}
 	return ends

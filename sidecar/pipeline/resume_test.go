@@ -141,7 +141,7 @@ func TestWhatIsAboveTheHighWatermarkIsWaitedFor(t *testing.T) {
 		t := kmsg.NewOffsetForLeaderEpochResponseTopic()
 		t.Topic = "A.t"
 		p := kmsg.NewOffsetForLeaderEpochResponseTopicPartition()
-		p.EndOffset = 7 // readers see 6
+		p.LeaderEpoch, p.EndOffset = 0, 7 // readers see 6
 		t.Partitions = append(t.Partitions, p)
 		resp.Topics = append(resp.Topics, t)
 		return resp, nil, more.Load()
