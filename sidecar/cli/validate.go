@@ -100,20 +100,13 @@ func describeFlow(w io.Writer, f config.Flow) {
 	if len(f.ExcludeTopics) > 0 {
 		topics += " but not " + texts(f.ExcludeTopics)
 	}
-	start := "earliest"
-	switch f.Start.Kind {
-	case config.Latest:
-		start = "latest"
-	case config.AtTime:
-		start = f.Start.At.Format(time.RFC3339)
-	}
 	isolation := "committed records"
 	if f.Isolation == config.ReadUncommitted {
 		isolation = "all records, aborted ones too"
 	}
 	fmt.Fprintf(w, "  topics     %s\n", topics)
 	fmt.Fprintf(w, "  written    as %s on %s\n", policy.New(f.Naming, f.From, f.To).Target("<topic>"), f.To)
-	fmt.Fprintf(w, "  copies     %s, from %s\n", isolation, start)
+	fmt.Fprintf(w, "  copies     %s, from %s\n", isolation, f.Start)
 	fmt.Fprintf(w, "  positions  in %s on %s\n", f.Positions.Topic, f.To)
 }
 

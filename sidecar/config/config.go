@@ -16,6 +16,9 @@ type Config struct {
 	Log      Log
 	Clusters map[string]Cluster // by alias
 	Flows    []Flow             // in the file's order
+
+	lines   lines   // where its keys are
+	sources sources // what the environment has completed
 }
 
 // Admin is the HTTP server for metrics, health and status.

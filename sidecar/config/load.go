@@ -34,7 +34,7 @@ func Parse(name string, data []byte, getenv func(string) (string, bool)) (*Confi
 
 // read is Parse that also shows its reader.
 func read(name string, data []byte, getenv func(string) (string, bool)) (*Config, *reader) {
-	r := &reader{file: name, getenv: getenv}
+	r := &reader{file: name, getenv: getenv, sources: sources{}}
 	values := map[string]any{}
 	if _, err := toml.Decode(string(data), &values); err != nil {
 		p := Problem{File: name, Line: 1, Text: err.Error()}
@@ -53,6 +53,8 @@ func read(name string, data []byte, getenv func(string) (string, bool)) (*Config
 	root := r.table("", "", values)
 	c := &Config{
 		File:     name,
+		lines:    r.lines,
+		sources:  r.sources,
 		Admin:    readAdmin(root.table("admin")),
 		Log:      readLog(root.table("log")),
 		Clusters: map[string]Cluster{},

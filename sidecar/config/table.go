@@ -15,6 +15,7 @@ type reader struct {
 	file     string
 	lines    lines
 	getenv   func(string) (string, bool)
+	sources  sources // of strings that the environment has completed
 	problems []Problem
 	tables   []*table // in the order they were asked for
 }
@@ -84,12 +85,15 @@ func (r *reader) text(key string, v any, what string) (string, bool) {
 		r.problem(key, "must be %s, not %s", what, kind(v))
 		return "", false
 	}
-	s, err := expand(s, r.getenv)
+	expanded, err := expand(s, r.getenv)
 	if err != nil {
 		r.problem(key, "%v", err)
 		return "", false
 	}
-	return s, true
+	if expanded != s && expanded != "" {
+		r.sources[expanded] = s
+	}
+	return expanded, true
 }
 
 // file reads a path, relative to the config file's folder.
