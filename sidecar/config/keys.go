@@ -20,6 +20,7 @@ type key[T any] struct {
 var (
 	fileKeys = []key[Config]{
 		{"admin.listen", restart, func(c *Config) any { return &c.Admin.Listen }},
+		{"admin.granularity", restart, func(c *Config) any { return &c.Admin.Granularity }},
 		{"log.level", live, func(c *Config) any { return &c.Log.Level }},
 		{"log.format", restart, func(c *Config) any { return &c.Log.Format }},
 	}
@@ -66,6 +67,9 @@ var (
 		{"commit_interval", live, func(f *Flow) any { return &f.CommitInterval }},
 		{"lanes", restart, func(f *Flow) any { return &f.Lanes }},
 		{"memory", restart, func(f *Flow) any { return (*byteSize)(&f.Memory) }},
+		{"on_data_loss", live, func(f *Flow) any { return &f.OnDataLoss }},
+		{"on_recreated", live, func(f *Flow) any { return &f.OnRecreated }},
+		{"on_lost_positions", live, func(f *Flow) any { return &f.OnLostPositions }},
 		{"resume", restart, func(f *Flow) any { return &f.Resume }},
 		{"grace", live, func(f *Flow) any { return &f.Grace }},
 		{"create.replication_factor", live, func(f *Flow) any { return &f.Create.ReplicationFactor }},

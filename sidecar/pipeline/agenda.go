@@ -25,10 +25,20 @@ func (a *agenda) add(p *partition, d time.Duration) {
 		a.due[p] = at
 	}
 	a.mu.Unlock()
-	select {
-	case a.wake <- struct{}{}:
-	default:
+	wake(a.wake)
+}
+
+// hurry makes due now whatever is due later.
+func (a *agenda) hurry() {
+	now := time.Now()
+	a.mu.Lock()
+	for p, at := range a.due {
+		if at.After(now) {
+			a.due[p] = now
+		}
 	}
+	a.mu.Unlock()
+	wake(a.wake)
 }
 
 func (a *agenda) remove(p *partition) {

@@ -141,7 +141,7 @@ func (f *Flow) begin(ctx context.Context, ps []*partition) {
 			if h := b.halted; b.p.halt(h) {
 				f.count(h.kind)
 			}
-			f.beginAfter(b.p, f.cfg.Refresh)
+			f.beginAfter(b.p, f.cfg().Refresh)
 		case b.err != nil:
 			f.beginAfter(b.p, b.p.postpone(b.err))
 		default:
@@ -213,18 +213,18 @@ func (f *Flow) findStarts(ctx context.Context, bs []*beginning) {
 		}
 		at := cluster.EarliestOffset
 		if !b.anew && !b.p.startsAtBeginning() {
-			switch f.cfg.Start.Kind {
+			switch f.cfg().Start.Kind {
 			case config.Latest:
 				at = cluster.LatestOffset
 			case config.AtTime:
-				at = f.cfg.Start.At.UnixMilli()
+				at = f.cfg().Start.At.UnixMilli()
 			}
 		}
 		kinds[at] = append(kinds[at], b)
 	}
 	var later []*beginning // nothing is as young as the start time: begin at the end
 	for at, bs := range kinds {
-		found := f.offsets(ctx, f.source, bs, sourcePartition, at, f.cfg.Isolation)
+		found := f.offsets(ctx, f.source, bs, sourcePartition, at, f.cfg().Isolation)
 		for _, b := range bs {
 			if o, ok := found[b]; ok && o >= 0 {
 				b.at.Offset = o - 1
@@ -233,7 +233,7 @@ func (f *Flow) findStarts(ctx context.Context, bs []*beginning) {
 			}
 		}
 	}
-	ends := f.offsets(ctx, f.source, later, sourcePartition, cluster.LatestOffset, f.cfg.Isolation)
+	ends := f.offsets(ctx, f.source, later, sourcePartition, cluster.LatestOffset, f.cfg().Isolation)
 	for b, o := range ends {
 		b.at.Offset = o - 1
 	}

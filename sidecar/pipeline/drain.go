@@ -18,7 +18,7 @@ func (f *Flow) drain(deadline time.Time) {
 	defer tick.Stop()
 	for !f.idle() {
 		if time.Now().After(until) {
-			f.log.Warn("stopping before all that was fetched is on the target; it is fetched again at the next start", "grace", f.cfg.Grace)
+			f.log.Warn("stopping before all that was fetched is on the target; it is fetched again at the next start", "grace", f.cfg().Grace)
 			return
 		}
 		<-tick.C

@@ -6,7 +6,7 @@
 //	                                                          │ Acknowledged
 //	                     positions.Store ◄──save── lane.commit ◄─ position
 //
-// flow.go runs it all, refresh.go follows the topics, begin.go finds where a
+// flow.go runs it all, apply.go changes its config meanwhile, refresh.go follows the topics, begin.go finds where a
 // partition resumes, gaps.go what does not fit its position and resume.go what
 // the target holds after it; partition.go ties both ends of one, lane.go and
 // prepare.go do the work in between, drain.go ends it.
@@ -43,7 +43,7 @@ type Options struct {
 
 // Flow copies the topics of one cluster to another.
 type Flow struct {
-	cfg            config.Flow
+	config         atomic.Pointer[config.Flow] // of now: see cfg and Apply
 	log            *slog.Logger
 	source, target *cluster.Cluster
 	committed      bool
@@ -56,8 +56,9 @@ type Flow struct {
 	manager        *topics.Manager
 	sourceTrouble  trouble
 	targetTrouble  trouble
-	agenda         agenda       // partitions to begin with
-	running        atomic.Int64 // partitions there are
+	agenda         agenda        // partitions to begin with
+	changed        chan struct{} // holds one token after an Apply
+	running        atomic.Int64  // partitions there are
 	latencies      latencies
 
 	store *positions.Store        // once started
@@ -80,23 +81,23 @@ const maxLanes = 4
 // New makes a flow. It does no I/O until Run.
 func New(o Options) *Flow {
 	f := &Flow{
-		cfg: o.Config, log: o.Log.With("flow", o.Config.Name()),
+		log:    o.Log.With("flow", o.Config.Name()),
 		source: o.Source, target: o.Target,
 		committed:     o.Config.Isolation == config.ReadCommitted,
 		frames:        wire.NewPool(o.Config.Memory),
 		sourceLeaders: cluster.NewLeaders(o.Source),
 		targetLeaders: cluster.NewLeaders(o.Target),
 		agenda:        newAgenda(),
+		changed:       make(chan struct{}, 1),
 		state:         status.Starting,
 		reason:        "connecting",
 		partitions:    map[positions.Key]*partition{},
 		errors:        map[string]uint64{},
 	}
+	f.config.Store(&o.Config)
 	names := policy.New(o.Config.Naming, o.Config.From, o.Config.To)
 	f.manager = topics.New(topics.Options{
-		Source: o.Source, Target: o.Target, Policy: names,
-		Filter: policy.NewFilter(o.Config.Topics, o.Config.ExcludeTopics),
-		Create: o.Config.Create, Log: f.log,
+		Source: o.Source, Target: o.Target, Policy: names, Log: f.log,
 	})
 	f.fetcher = fetch.New(fetch.Options{
 		Leaders: f.sourceLeaders, Dial: f.dialer(o.Source, f.frames), Frames: f.frames,
@@ -159,7 +160,7 @@ func (f *Flow) Run(ctx context.Context) error {
 	var tending, fetched, commits, work sync.WaitGroup
 	tending.Go(func() { f.refreshLoop(ctx) })
 	tending.Go(func() { f.beginLoop(ctx) })
-	if f.cfg.Resume {
+	if f.cfg().Resume {
 		tending.Go(func() { f.watch(ctx) })
 	}
 	fetched.Go(func() { f.fetcher.Run(fetching) })
@@ -170,14 +171,14 @@ func (f *Flow) Run(ctx context.Context) error {
 	}
 
 	<-ctx.Done()
-	deadline := time.Now().Add(f.cfg.Grace)
+	deadline := time.Now().Add(f.cfg().Grace)
 	f.setState(status.Stopping, "draining")
 	tending.Wait()
 	stopFetching()
 	fetched.Wait()
 	var failed error
 	if err := context.Cause(ctx); errors.Is(err, errTakenOver) {
-		failed = fmt.Errorf("flow %s: %w", f.cfg.Name(), err)
+		failed = fmt.Errorf("flow %s: %w", f.cfg().Name(), err)
 	} else {
 		f.drain(deadline)
 	}
@@ -229,7 +230,7 @@ func (f *Flow) open(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
 	f.store, err = positions.Open(ctx, positions.Options{
-		Cluster: f.target, Source: f.cfg.From, Positions: f.cfg.Positions, Create: f.cfg.Create, Log: f.log,
+		Cluster: f.target, Source: f.cfg().From, Positions: f.cfg().Positions, Create: f.cfg().Create, Log: f.log,
 	})
 	if err != nil {
 		return err
@@ -263,7 +264,7 @@ func (f *Flow) setState(s status.State, reason string) bool {
 // where there are only two, so that a single one can fill a long link.
 func (f *Flow) partitionLimit() int {
 	share := min(max(f.running.Load(), 2), 4)
-	return int(max(f.cfg.Memory/share, 64<<10))
+	return int(max(f.cfg().Memory/share, 64<<10))
 }
 
 func (f *Flow) count(kind string) {

@@ -49,13 +49,13 @@ func (b *beginning) another(what string) {
 	switch {
 	case b.at.Offset < 0: // nothing of the old one was ever copied
 		b.note("", "the source topic "+what+" before anything of it was copied", "target", p.target)
-	case f.cfg.OnRecreated == config.Restart:
+	case f.cfg().OnRecreated == config.Restart:
 		b.note(status.ErrorRecreated, "the source topic "+what+": copying it from its beginning, behind what the target holds of the old one",
 			"target", p.target, "old_position", b.at.Offset)
 	default:
 		b.halt(status.ErrorRecreated, b.at.Offset+1, "topic %q %s on cluster %q, and topic %q on cluster %q holds records of the old one: "+
 			`delete the latter to have the new one copied from its beginning, set on_recreated = "restart" to have it copied behind them, or exclude the topic`,
-			p.key.Topic, what, f.cfg.From, p.target, f.cfg.To)
+			p.key.Topic, what, f.cfg().From, p.target, f.cfg().To)
 		return
 	}
 	b.begins()
@@ -75,10 +75,10 @@ func (b *beginning) truncated(at int64) {
 		b.another("was truncated or made again")
 		return
 	}
-	if f.cfg.OnRecreated != config.Restart {
+	if f.cfg().OnRecreated != config.Restart {
 		b.halt(status.ErrorRecreated, at, "topic %q on cluster %q was truncated: its log parts from the one that was copied at offset %d, and records up to %d are on the target: "+
 			`set on_recreated = "restart" to go on from there, delete topic %q on cluster %q to have all that is left copied from the beginning, or exclude the topic`,
-			p.key.Topic, f.cfg.From, at, b.at.Offset, p.target, f.cfg.To)
+			p.key.Topic, f.cfg().From, at, b.at.Offset, p.target, f.cfg().To)
 		return
 	}
 	b.note(status.ErrorRecreated, "the source topic was truncated: going on where its log parts from the one that was copied; the target keeps what was copied after that",
@@ -206,7 +206,7 @@ func (f *Flow) fillGaps(ctx context.Context, bs []*beginning) {
 		case b.p.odd(want):
 			b.halt(status.ErrorRecreated, want, "topic %q on cluster %q has offsets %d to %d, yet says that it does not have offset %d after leader epoch %d: it was truncated or made again; "+
 				"delete topic %q on cluster %q to have it copied from its beginning, or exclude the topic",
-				b.p.key.Topic, f.cfg.From, start, end, want, b.at.SourceLeaderEpoch, b.p.target, f.cfg.To)
+				b.p.key.Topic, f.cfg().From, start, end, want, b.at.SourceLeaderEpoch, b.p.target, f.cfg().To)
 		}
 	}
 }
@@ -214,10 +214,10 @@ func (f *Flow) fillGaps(ctx context.Context, bs []*beginning) {
 // dropped is what the source deleted before it was copied: all before start.
 func (b *beginning) dropped(start int64) {
 	p, f, from := b.p, b.p.flow, b.at.Offset+1
-	if f.cfg.OnDataLoss == config.Halt {
+	if f.cfg().OnDataLoss == config.Halt {
 		b.halt(status.ErrorDataLoss, from, "the source deleted offsets %d to %d of topic %q before they were copied: "+
-			`set on_data_loss = "continue" and restart the mirror to go on after them, delete topic %q on cluster %q to have what is left copied from the beginning, or exclude the topic`,
-			from, start-1, p.key.Topic, p.target, f.cfg.To)
+			`set on_data_loss = "continue" and reload the config to go on after them, delete topic %q on cluster %q to have what is left copied from the beginning, or exclude the topic`,
+			from, start-1, p.key.Topic, p.target, f.cfg().To)
 		return
 	}
 	b.lost = start - from

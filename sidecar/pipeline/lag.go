@@ -66,7 +66,7 @@ func (f *Flow) lookAhead(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	for k, o := range f.source.ListOffsets(ctx, ask, cluster.LatestOffset, f.cfg.Isolation) {
+	for k, o := range f.source.ListOffsets(ctx, ask, cluster.LatestOffset, f.cfg().Isolation) {
 		if p := asked[k]; o.Err == nil && !p.src.Fetching() {
 			p.mu.Lock()
 			p.ends(o.Offset, time.Now())

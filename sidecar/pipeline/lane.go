@@ -15,9 +15,10 @@ import (
 // prepares what was fetched, the other saves positions. A batch takes the first
 // on its way in and the second once it is acknowledged.
 type lane struct {
-	flow   *Flow
-	number int
-	wake   chan struct{}
+	flow    *Flow
+	number  int
+	wake    chan struct{}
+	changed chan struct{} // holds one token after the flow's Apply
 
 	mu      sync.Mutex
 	members map[*partition]bool
@@ -37,17 +38,14 @@ type delivery struct {
 }
 
 func newLane(f *Flow, number int) *lane {
-	return &lane{flow: f, number: number, wake: make(chan struct{}, 1), members: map[*partition]bool{}}
+	return &lane{flow: f, number: number, wake: make(chan struct{}, 1), changed: make(chan struct{}, 1), members: map[*partition]bool{}}
 }
 
 func (l *lane) deliver(d delivery) {
 	l.mu.Lock()
 	l.inbox = append(l.inbox, d)
 	l.mu.Unlock()
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
+	wake(l.wake)
 }
 
 // prepare makes entries of what arrives, until ctx ends.
@@ -116,12 +114,18 @@ func (l *lane) each(f func(*partition)) {
 
 // commit saves the positions every interval, until ctx ends.
 func (l *lane) commit(ctx context.Context) {
-	tick := time.NewTicker(l.flow.cfg.CommitInterval)
+	every := l.flow.cfg().CommitInterval
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-l.changed:
+			if now := l.flow.cfg().CommitInterval; now != every { // else it would never tick while there are many changes
+				every = now
+				tick.Reset(every)
+			}
 		case <-tick.C:
 			l.save(ctx)
 		}

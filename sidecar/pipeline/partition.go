@@ -334,7 +334,7 @@ func (p targetEnd) Acknowledged(a produce.Ack) {
 func (p targetEnd) Refused(r produce.Refusal) {
 	p.flow.count(status.ErrorRefused)
 	p.stall(r.Offset, fmt.Sprintf("the target refuses %v", r.Err))
-	p.flow.beginAfter(p.partition, p.flow.cfg.Refresh)
+	p.flow.beginAfter(p.partition, p.flow.cfg().Refresh)
 }
 
 // Lost begins again: what the target holds tells how to go on.

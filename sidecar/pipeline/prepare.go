@@ -197,6 +197,6 @@ func (p *partition) unreadable(generation uint64, offset int64, err error) {
 		reason = fmt.Sprintf("the source's batch at offset %d has to be opened and is larger than %d MiB uncompressed: %v", offset, maxDecompressed>>20, err)
 	}
 	if p.stallOf(generation, offset, reason) {
-		p.flow.beginAfter(p, p.flow.cfg.Refresh)
+		p.flow.beginAfter(p, p.flow.cfg().Refresh)
 	}
 }

@@ -2,26 +2,49 @@ package pipeline
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"mirror/sidecar/policy"
 	"mirror/sidecar/positions"
 	"mirror/sidecar/status"
 	"mirror/sidecar/topics"
 )
 
+const (
+	// retryPause is the longest time before another round after one that failed.
+	retryPause = 10 * time.Second
+	// leavePause is the time between two looks at partitions that are leaving.
+	leavePause = 250 * time.Millisecond
+)
+
 // refreshLoop follows the topics of both clusters until ctx ends.
 func (f *Flow) refreshLoop(ctx context.Context) {
-	tick := time.NewTicker(f.cfg.Refresh)
+	every := f.cfg().Refresh
+	tick := time.NewTicker(every)
 	defer tick.Stop()
-	failing := false
+	leaving := f.leaving()
+	var retry <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-leaving:
+			f.seeOff(nil)
+			leaving = f.leaving()
+			continue
+		case <-f.changed:
+			if now := f.cfg().Refresh; now != every {
+				every = now
+				tick.Reset(every)
+			}
+		case <-retry:
 		case <-tick.C:
 		}
 		err := f.refresh(ctx)
 		f.lookAhead(ctx)
+		failing := retry != nil
+		retry, leaving = nil, f.leaving()
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -30,15 +53,17 @@ func (f *Flow) refreshLoop(ctx context.Context) {
 			if !failing {
 				f.log.Warn("topics cannot be looked up, trying again", "err", err)
 			}
+			retry = time.After(min(every, retryPause))
 		case failing:
 			f.log.Info("topics are looked up again")
 		}
-		failing = err != nil
 	}
 }
 
 // refresh does one round of topics and begins and ends partitions by it.
 func (f *Flow) refresh(ctx context.Context) error {
+	c := f.cfg()
+	f.manager.Choose(policy.NewFilter(c.Topics, c.ExcludeTopics), c.Create)
 	s, err := f.manager.Sync(ctx)
 	if err != nil {
 		return err
@@ -60,14 +85,33 @@ func (f *Flow) refresh(ctx context.Context) error {
 	f.mu.Lock()
 	f.problems = problems
 	f.mu.Unlock()
+	f.seeOff(func(topic string) bool { return !seen[topic] })
+	return nil
+}
+
+// seeOff lets partitions leave: those that are about to, and those of topics that
+// are gone.
+func (f *Flow) seeOff(gone func(topic string) bool) {
 	left := map[string]bool{}
 	for _, p := range f.all() {
-		if !seen[p.key.Topic] && f.leave(p) {
+		if (p.leaves() || gone != nil && gone(p.key.Topic)) && f.leave(p) {
 			left[p.key.Topic] = true
 		}
 	}
 	for topic := range left {
-		f.log.Info("topic is gone from the source, its target stays", "topic", topic)
+		if f.manager.Selects(topic) {
+			f.log.Info("topic is gone from the source, its target stays", "topic", topic)
+		} else {
+			f.log.Info("topic is not selected any more, its target stays", "topic", topic)
+		}
+	}
+}
+
+// leaving tells when to look again at partitions that are leaving; never where
+// there are none.
+func (f *Flow) leaving() <-chan time.Time {
+	if slices.ContainsFunc(f.all(), (*partition).leaves) {
+		return time.After(leavePause)
 	}
 	return nil
 }
@@ -93,13 +137,13 @@ func (f *Flow) keepUp(t *topics.Topic, number int32) {
 	p.dst.SetLimit(t.MaxMessageBytes)
 	p.mu.Lock()
 	p.targetAppendTime = t.LogAppendTime
-	another := !ok || p.leaving || p.sourceID != t.SourceID || p.targetID != t.TargetID
+	another, back := p.sourceID != t.SourceID || p.targetID != t.TargetID, p.leaving
 	p.leaving, p.sourceID, p.targetID = false, t.SourceID, t.TargetID
 	p.mu.Unlock()
-	if another { // new, back again, or one of the topics was made again
-		if ok {
-			p.close()
-		}
+	if ok && another { // one of the topics was made again
+		p.close()
+	}
+	if !ok || another || back { // once what is on its way is stored
 		f.beginAfter(p, 0)
 	}
 }
@@ -110,12 +154,20 @@ func (f *Flow) keepUp(t *topics.Topic, number int32) {
 func (f *Flow) leave(p *partition) (begins bool) {
 	p.mu.Lock()
 	begins, p.leaving = !p.leaving, true
-	done := p.inbox == 0 && !p.dirty
-	at, known, g := p.at(), p.known, p.generation
+	fetched, g := p.inbox, p.generation
 	p.mu.Unlock()
 	p.src.Stop(g)
-	if !done || !p.dst.Idle() {
-		return begins // the next round looks again
+	// In this order: what is in one place now may be in the next a moment later.
+	if fetched > 0 || !p.dst.Idle() || !p.lane.saving.TryLock() {
+		return begins // the next look may do it
+	}
+	defer p.lane.saving.Unlock() // a save that fails gives its positions back
+	p.mu.Lock()
+	done := p.inbox == 0 && !p.dirty
+	at, known := p.at(), p.known
+	p.mu.Unlock()
+	if !done {
+		return begins
 	}
 	p.close()
 	f.agenda.remove(p)

@@ -15,7 +15,7 @@ func (f *Flow) Status() status.Flow {
 	ps := f.all()
 	f.mu.Lock()
 	s := status.Flow{
-		Name: f.cfg.Name(), From: f.cfg.From, To: f.cfg.To,
+		Name: f.cfg().Name(), From: f.cfg().From, To: f.cfg().To,
 		State: f.state, Reason: f.reason, Lanes: len(f.lanes),
 		MemoryInUse: f.frames.InUse() + f.producer.SetAside(), MemoryLimit: f.frames.Limit(),
 		PositionsSave: f.allSaved(), Topics: slices.Clone(f.problems), Errors: map[string]uint64{},
@@ -30,7 +30,7 @@ func (f *Flow) Status() status.Flow {
 		for _, t := range []struct {
 			alias string
 			*trouble
-		}{{f.cfg.From, &f.sourceTrouble}, {f.cfg.To, &f.targetTrouble}} {
+		}{{f.cfg().From, &f.sourceTrouble}, {f.cfg().To, &f.targetTrouble}} {
 			if err := t.lasting(); err != nil {
 				s.State, s.Reason = status.Stalled, fmt.Sprintf("cluster %q: %v", t.alias, err)
 			}

@@ -39,7 +39,7 @@ var errHidden = errors.New("the target holds records above its high watermark: w
 func (f *Flow) resume(ctx context.Context, bs []*beginning) {
 	var ours []*beginning
 	for _, b := range bs {
-		if b.going() && b.known && !b.cut && !b.at.Plain && b.at.ProducerID >= 0 && (f.cfg.Resume || b.again) {
+		if b.going() && b.known && !b.cut && !b.at.Plain && b.at.ProducerID >= 0 && (f.cfg().Resume || b.again) {
 			ours = append(ours, b)
 		}
 	}
@@ -162,7 +162,7 @@ func (b *beginning) resume(ctx context.Context, t tail) {
 	}
 	switch {
 	case found.Rest == nil:
-	case unmatchable(found.Rest), !p.flow.cfg.Resume && errors.Is(found.Rest, kerr.TopicAuthorizationFailed):
+	case unmatchable(found.Rest), !p.flow.cfg().Resume && errors.Is(found.Rest, kerr.TopicAuthorizationFailed):
 		b.repeat(t.end, found.Rest)
 		return
 	default: // trouble that passes is no reason to repeat anything

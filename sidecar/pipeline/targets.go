@@ -40,12 +40,12 @@ func (b *beginning) otherTarget() {
 	switch {
 	case !b.holds:
 		b.note("", "the target topic is a new one: copying from the beginning", "target", p.target, "old_position", b.at.Offset)
-	case f.cfg.OnLostPositions == config.Restart:
+	case f.cfg().OnLostPositions == config.Restart:
 		b.note(status.ErrorLostPositions, "the target topic was made again by somebody else: copying from the beginning, behind the records that it holds",
 			"target", p.target, "old_position", b.at.Offset)
 	default:
 		b.halt(status.ErrorLostPositions, b.at.Offset+1, "topic %q on cluster %q was made again by somebody else and holds records: delete it to have %q copied from its beginning, "+
-			`set on_lost_positions = "restart" to have it copied behind them, or exclude the topic`, p.target, f.cfg.To, p.key.Topic)
+			`set on_lost_positions = "restart" to have it copied behind them, or exclude the topic`, p.target, f.cfg().To, p.key.Topic)
 		return
 	}
 	b.begins()
@@ -68,10 +68,10 @@ func (b *beginning) shrunk(end int64) {
 	case end == 0:
 		b.note(status.ErrorDataLoss, "the target has lost all records that it had acknowledged: copying from the beginning", "target", p.target, "old_position", b.at.Offset)
 		b.begins()
-	case f.cfg.OnDataLoss == config.Halt:
+	case f.cfg().OnDataLoss == config.Halt:
 		b.halt(status.ErrorDataLoss, b.at.Offset+1, "topic %q on cluster %q has lost offsets %d to %d, which it had acknowledged: "+
-			`set on_data_loss = "continue" and restart the mirror to go on without them, delete the topic to have all copied again, or exclude %q`,
-			p.target, f.cfg.To, end, b.at.TargetOffset, p.key.Topic)
+			`set on_data_loss = "continue" and reload the config to go on without them, delete the topic to have all copied again, or exclude %q`,
+			p.target, f.cfg().To, end, b.at.TargetOffset, p.key.Topic)
 	default:
 		b.note(status.ErrorDataLoss, "the target has lost records that it had acknowledged, going on without them; delete the topic to have all copied again",
 			"target", p.target, "from", end, "to", b.at.TargetOffset)
@@ -88,12 +88,12 @@ func (f *Flow) checkUnplaced(bs []*beginning) {
 			continue
 		}
 		p := b.p
-		if f.cfg.OnLostPositions == config.Restart {
+		if f.cfg().OnLostPositions == config.Restart {
 			b.note(status.ErrorLostPositions, "the target holds records, yet there is no position: copying again, behind them", "target", p.target, "from", b.at.Offset+1)
 			continue
 		}
 		b.halt(status.ErrorLostPositions, b.at.Offset+1, "topic %q on cluster %q holds records, yet topic %q there has no position for it: "+
 			`delete the former to have %q copied, set on_lost_positions = "restart" to have it copied behind them, or exclude it`,
-			p.target, f.cfg.To, f.cfg.Positions.Topic, p.key.Topic)
+			p.target, f.cfg().To, f.cfg().Positions.Topic, p.key.Topic)
 	}
 }

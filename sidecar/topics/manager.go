@@ -11,12 +11,10 @@ import (
 	"mirror/sidecar/policy"
 )
 
-// Options say which topics of which clusters a manager keeps up.
+// Options say for which clusters a manager keeps up topics.
 type Options struct {
 	Source, Target *cluster.Cluster
 	Policy         *policy.Policy
-	Filter         policy.Filter
-	Create         config.Create
 	Log            *slog.Logger // with the flow's name
 }
 
@@ -36,11 +34,20 @@ type Manager struct {
 // New returns a manager. It does no I/O.
 func New(o Options) *Manager {
 	return &Manager{
-		source: o.Source, target: o.Target, policy: o.Policy, filter: o.Filter, create: o.Create, log: o.Log,
+		source: o.Source, target: o.Target, policy: o.Policy, log: o.Log,
 		patience: 5 * time.Second,
 		trouble:  map[string]string{},
 	}
 }
+
+// Choose says which topics are to be mirrored from the next round on, and how
+// those are made that the target lacks. Without it there are none.
+func (m *Manager) Choose(filter policy.Filter, create config.Create) {
+	m.filter, m.create = filter, create
+}
+
+// Selects says whether the source topic is to be mirrored.
+func (m *Manager) Selects(topic string) bool { return m.policy.Mirrors(m.filter, topic) }
 
 // Snapshot is what one round found and made.
 type Snapshot struct {

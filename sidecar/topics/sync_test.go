@@ -21,7 +21,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type pair struct {
 	source, target *kfake.Cluster
 	options        Options
+	create         config.Create
 	log            *bytes.Buffer
+}
+
+// manager keeps up all topics but internal ones.
+func (p *pair) manager() *Manager {
+	m := New(p.options)
+	m.Choose(filter(".*", "__.*"), p.create)
+	return m
 }
 
 func newPair(t *testing.T) *pair {
@@ -45,8 +53,8 @@ func newPair(t *testing.T) *pair {
 	p.target, target = open("B")
 	p.options = Options{
 		Source: source, Target: target,
-		Policy: policy.New(byDefault, "A", "B"), Filter: filter(".*", "__.*"),
-		Log: slog.New(slog.NewTextHandler(p.log, nil)),
+		Policy: policy.New(byDefault, "A", "B"),
+		Log:    slog.New(slog.NewTextHandler(p.log, nil)),
 	}
 	return p
 }
@@ -115,9 +123,9 @@ func TestSyncCreates(t *testing.T) {
 	create(t, p.source, "B.t", 1, nil) // came from the target
 	create(t, p.source, "__internal", 1, nil)
 	create(t, p.target, "bystander", 1, nil)
-	p.options.Create = config.Create{ReplicationFactor: 2, Configs: map[string]string{"message.timestamp.type": "LogAppendTime"}}
+	p.create = config.Create{ReplicationFactor: 2, Configs: map[string]string{"message.timestamp.type": "LogAppendTime"}}
 
-	got := sync(t, New(p.options))
+	got := sync(t, p.manager())
 	if len(got) != 3 {
 		t.Errorf("got %v, want t, plain and heartbeats", got)
 	}
@@ -151,7 +159,7 @@ func TestSyncGrows(t *testing.T) {
 	create(t, p.target, "A.t", 2, map[string]string{"retention.ms": "77"})
 	create(t, p.source, "wide", 2, nil)
 	create(t, p.target, "A.wide", 4, nil)
-	got := sync(t, New(p.options))
+	got := sync(t, p.manager())
 	if got["t"].Partitions != 5 || got["t"].Err != nil || len(p.target.PartitionInfos("A.t")) != 5 {
 		t.Errorf("t: got %+v, want 5 partitions on both sides", got["t"])
 	}
@@ -168,7 +176,7 @@ func TestSyncFollowsDeletion(t *testing.T) {
 	p := newPair(t)
 	create(t, p.source, "t", 1, nil)
 	create(t, p.source, "u", 1, nil)
-	m := New(p.options)
+	m := p.manager()
 	before := sync(t, m)
 
 	remove(t, p.target, "A.t")
@@ -197,7 +205,7 @@ func TestSyncFollowsDeletion(t *testing.T) {
 func TestSyncOfNothing(t *testing.T) {
 	p := newPair(t)
 	create(t, p.target, "x", 1, nil)
-	if got := sync(t, New(p.options)); len(got) != 0 {
+	if got := sync(t, p.manager()); len(got) != 0 {
 		t.Errorf("got %v", got)
 	}
 }
@@ -208,7 +216,7 @@ func TestSyncManyTopics(t *testing.T) {
 	for i := range n {
 		create(t, p.source, fmt.Sprintf("t%04d", i), 1+int32(i%2), map[string]string{"retention.ms": fmt.Sprint(1000 + i)})
 	}
-	m := New(p.options)
+	m := p.manager()
 	check := func() {
 		t.Helper()
 		got := sync(t, m)
@@ -235,4 +243,30 @@ func TestSyncManyTopics(t *testing.T) {
 		}
 	}
 	p.wantQuiet(t)
+}
+
+// What is chosen between two rounds is what the next one keeps up.
+func TestChoose(t *testing.T) {
+	p := newPair(t)
+	for _, topic := range []string{"a", "b", "c"} {
+		create(t, p.source, topic, 1, nil)
+	}
+	m := New(p.options)
+	if got := sync(t, m); len(got) != 0 || m.Selects("a") {
+		t.Errorf("nothing is chosen, got %v", got)
+	}
+	m.Choose(filter("a|b", "b"), config.Create{})
+	if got := sync(t, m); len(got) != 1 || got["a"].Partitions != 1 || !m.Selects("a") || m.Selects("b") {
+		t.Errorf("got %v, want a", got)
+	}
+	m.Choose(filter(".*", "a"), config.Create{Configs: map[string]string{"retention.ms": "4711"}})
+	if got := sync(t, m); len(got) != 2 || got["a"].Partitions != 0 || m.Selects("a") || !m.Selects("c") {
+		t.Errorf("got %v, want b and c", got)
+	}
+	if v := p.target.TopicInfo("A.b").Configs["retention.ms"]; v == nil || *v != "4711" {
+		t.Errorf("A.b is made with retention.ms %v, want 4711", v)
+	}
+	if _, ok := p.target.TopicInfo("A.a").Configs["retention.ms"]; ok {
+		t.Error("A.a was there, and has got a config")
+	}
 }

@@ -99,7 +99,7 @@ func TestTroubleOfOneTopic(t *testing.T) {
 				faulty = p.source
 			}
 			fault := faulty.Fault(c.fault)
-			m := New(p.options)
+			m := p.manager()
 			m.patience = 0
 			for round := range 3 {
 				got := sync(t, m)
@@ -164,14 +164,14 @@ func TestConfigsTheTargetRefuses(t *testing.T) {
 	create(t, p.source, "t", 1, map[string]string{
 		"cleanup.policy": "compact", "retention.ms": "5", "remote.storage.enable": "true", "max.message.bytes": "7000000",
 	})
-	p.options.Create = config.Create{Configs: map[string]string{"compression.type": "zstd"}}
+	p.create = config.Create{Configs: map[string]string{"compression.type": "zstd"}}
 	requests := p.answerCreate(func(configs []string) *kerr.Error {
 		if slices.Contains(configs, "remote.storage.enable") {
 			return kerr.InvalidConfig
 		}
 		return nil
 	})
-	if topic := sync(t, New(p.options))["t"]; topic.Err != nil || topic.MaxMessageBytes != 7000000 {
+	if topic := sync(t, p.manager())["t"]; topic.Err != nil || topic.MaxMessageBytes != 7000000 {
 		t.Errorf("got %+v", topic)
 	}
 	want := []string{
@@ -199,9 +199,9 @@ func TestConfigsTheTargetRefuses(t *testing.T) {
 func TestConfigsOfTheFlowRefused(t *testing.T) {
 	p := newPair(t)
 	create(t, p.source, "t", 1, map[string]string{"retention.ms": "5"})
-	p.options.Create = config.Create{Configs: map[string]string{"compression.type": "no such"}}
+	p.create = config.Create{Configs: map[string]string{"compression.type": "no such"}}
 	p.answerCreate(func([]string) *kerr.Error { return kerr.InvalidConfig })
-	topic := sync(t, New(p.options))["t"]
+	topic := sync(t, p.manager())["t"]
 	if !errors.Is(topic.Err, kerr.InvalidConfig) || !strings.Contains(topic.Err.Error(), "(because)") ||
 		!strings.Contains(topic.Err.Error(), "check configs in [flows.create]") {
 		t.Errorf("got %v", topic.Err)
@@ -218,7 +218,7 @@ func TestTargetHasNoDefaultReplication(t *testing.T) {
 		}
 		return nil, nil, false
 	})
-	if err := sync(t, New(p.options))["t"].Err; err != nil {
+	if err := sync(t, p.manager())["t"].Err; err != nil {
 		t.Error(err)
 	}
 	for version, want := range map[int16]string{3: "before Kafka 2.4", 4: "what the cluster has brokers for"} {
@@ -234,7 +234,7 @@ func TestSomebodyIsFaster(t *testing.T) {
 	create(t, p.target, "A.t", 2, nil)
 	// Seen as missing, once, then as it is.
 	p.target.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Metadata}, Topic: "A.t", Err: kerr.UnknownTopicOrPartition})
-	m := New(p.options)
+	m := p.manager()
 	m.patience = 0
 	if topic := sync(t, m)["t"]; topic.Partitions != 2 || topic.Err == nil || !strings.Contains(topic.Err.Error(), "lacks 1 partitions") {
 		t.Errorf("got %+v, want the two partitions that there are", topic)
@@ -249,7 +249,7 @@ func TestTargetConfigsDenied(t *testing.T) {
 	create(t, p.source, "t", 1, nil)
 	create(t, p.source, "u", 1, nil)
 	fault := p.target.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.DescribeConfigs}, Err: kerr.TopicAuthorizationFailed, Count: -1})
-	m := New(p.options)
+	m := p.manager()
 	for round := range 3 {
 		if topic := sync(t, m)["t"]; topic.Err != nil || topic.Partitions != 1 || topic.MaxMessageBytes != 0 {
 			t.Errorf("got %+v, want it usable with its limit unknown", topic)
@@ -270,7 +270,7 @@ func TestBrokerThatIsBehind(t *testing.T) {
 	create(t, p.source, "t", 2, nil)
 	p.target.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.DescribeConfigs}, Err: kerr.UnknownTopicOrPartition, Count: 2})
 	hidden := p.target.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Metadata}, Topic: "A.t", Err: kerr.UnknownTopicOrPartition, Count: 3})
-	m := New(p.options)
+	m := p.manager()
 	if topic := sync(t, m)["t"]; topic.Err != nil || topic.Partitions != 2 || topic.MaxMessageBytes != 1048588 {
 		t.Errorf("got %+v", topic)
 	}
@@ -310,7 +310,7 @@ func TestClusterAway(t *testing.T) {
 			resp.ErrorCode = kerr.ClusterAuthorizationFailed.Code
 			return resp, nil, true
 		})
-		_, err := New(p.options).Sync(t.Context())
+		_, err := p.manager().Sync(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "cluster "+away) {
 			t.Errorf("%s away: got %v", away, err)
 		}
