@@ -35,7 +35,7 @@ func report() status.Report {
 			Errors: map[string]uint64{status.ErrorProduce: 3},
 			Partitions: []status.Partition{{
 				Topic: "orders", Target: "primary.orders", Partition: 1, Lane: 1, State: status.Stalled, Reason: "the target refuses a record",
-				StalledAt: 41, Position: 40, Lost: 12, SourceEnd: 60, Lag: 19, Records: 41, Bytes: 900, Merging: true,
+				StalledAt: 41, Position: 40, Lost: 12, SourceEnd: 60, Lag: 19, Records: 41, Bytes: 900, Merging: true, Isolated: true,
 				LagSeconds: 4.5, LastRecord: time.Date(2026, 1, 31, 12, 0, 1, 0, time.UTC), Repeats: 3,
 				Batches: map[string]uint64{status.PathRaw: 7, status.PathMerged: 0, status.PathReencoded: 0, status.PathSkipped: 2},
 				Paths: []status.Count{

@@ -35,7 +35,7 @@ func report() status.Report {
 			Partitions: []status.Partition{
 				{Topic: "orders", Target: "primary.orders", Partition: 0, State: status.Running, StalledAt: -1,
 					Position: 99, SourceEnd: 110, Lag: 10, LagSeconds: 1.5, LastRecord: time.UnixMilli(1_700_000_000_250),
-					Merging: true, Paths: []status.Count{
+					Merging: true, Isolated: true, Paths: []status.Count{
 						{Path: status.PathRaw, Batches: 7, Records: 70, Bytes: 4000},
 						{Path: status.PathMerged, Batches: 2, Records: 30, Bytes: 1000},
 						{Path: status.PathSkipped, Reason: "control", Batches: 4, Records: 4, Bytes: 312},

@@ -54,7 +54,7 @@ func (p *partition) status() status.Partition {
 	s := status.Partition{
 		Topic: p.key.Topic, Target: p.target, Partition: p.key.Partition, Lane: p.lane.number,
 		State: p.state, Reason: p.reason, StalledAt: p.stalledAt,
-		Position: p.position.Offset, SourceEnd: p.end, Merging: merging,
+		Position: p.position.Offset, SourceEnd: p.end, Merging: merging, Isolated: p.dst.Isolated(),
 		Lost: p.lost, Repeats: p.repeats, Paths: append([]status.Count{}, p.counts...), Batches: map[string]uint64{},
 	}
 	for _, path := range status.Paths {

@@ -18,6 +18,7 @@ type answer struct {
 	base    int64         // first target offset
 	bad     []recordError // the records that the broker does not take
 	trip    time.Duration // the length of the link, 0 when not known
+	took    time.Duration // from the request to the answer
 }
 
 type recordError struct {
@@ -52,12 +53,16 @@ func (p *Partition) answer(s *sent, a answer) bool {
 	case a.err == nil:
 		s.stored, s.base = true, a.base
 		p.known, p.knownAt, p.knownBy, p.trip = true, time.Now(), s.Batch.MaxTimestamp(), a.trip
+		p.calm(a.took)
 		if p.overtaken(s) {
 			p.lose(ErrOvertaken)
 			return false
 		}
 	default:
 		s.unsure = s.unsure || maybeStored(a.err)
+		if a.err == kerr.RequestTimedOut {
+			p.isolate()
+		}
 		if p.failing {
 			break
 		}

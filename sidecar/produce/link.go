@@ -22,17 +22,15 @@ const (
 	// requestBytes is where a request is full. Far below the broker's
 	// socket.request.max.bytes, above which it closes the connection.
 	requestBytes = 8 << 20
-	// answerTime is how long the broker may wait for its followers.
-	answerTime = 30 * time.Second
 	// dialTime is how long a connection may take.
 	dialTime = 10 * time.Second
 )
 
-// link sends to one broker.
+// link sends to one broker over one connection.
 type link struct {
 	producer *Producer
-	node     int32
-	wake     chan struct{}
+	route
+	wake chan struct{}
 
 	mu       sync.Mutex
 	ready    []*Partition
@@ -193,7 +191,7 @@ func (l *link) send(conn *wire.Conn, session int64) {
 			}
 			break
 		}
-		if node, _, ok := l.producer.o.Leaders.Leader(q.topic, q.number); !ok || node != l.node {
+		if node, _, ok := l.producer.o.Leaders.Leader(q.topic, q.number); !ok || l.route != (route{node, q.aside.Load()}) {
 			q.kick()
 			continue
 		}
@@ -209,6 +207,11 @@ func (l *link) send(conn *wire.Conn, session int64) {
 		return
 	}
 	req := request(items, conn.MaxVersion(kmsg.Produce.Int16()))
+	wait := sharedTime
+	if l.aside > 0 {
+		wait = asideTime
+	}
+	req.TimeoutMillis = int32(wait.Milliseconds())
 	l.mu.Lock()
 	l.requests++
 	l.mu.Unlock()
@@ -224,7 +227,7 @@ func (l *link) send(conn *wire.Conn, session int64) {
 // request bundles the items: one batch for each partition.
 func request(items []item, version int16) *kmsg.ProduceRequest {
 	r := kmsg.NewPtrProduceRequest()
-	r.Acks, r.TimeoutMillis = -1, int32(answerTime.Milliseconds())
+	r.Acks = -1
 	topics := make(map[string]int, len(items))
 	for _, x := range items {
 		i, ok := topics[x.p.topic]
@@ -253,9 +256,10 @@ func (l *link) answered(items []item, sent time.Time, resp kmsg.Response, err er
 	l.mu.Lock()
 	l.requests--
 	l.answers++
+	now := time.Now()
+	took := now.Sub(sent)
 	if err == nil {
-		now := time.Now()
-		l.trips.add(now.Sub(sent), now)
+		l.trips.add(took, now)
 	}
 	trip := l.trips.length()
 	l.mu.Unlock()
@@ -273,7 +277,7 @@ func (l *link) answered(items []item, sent time.Time, resp kmsg.Response, err er
 	got := make(map[*Partition]answer, len(items))
 	for i, j := range match(items, r) {
 		t := &r.Topics[j.topic].Partitions[j.partition]
-		a := answer{base: t.BaseOffset, err: kerr.ErrorForCode(t.ErrorCode), trip: trip}
+		a := answer{base: t.BaseOffset, err: kerr.ErrorForCode(t.ErrorCode), trip: trip, took: took}
 		if t.ErrorMessage != nil {
 			a.message = *t.ErrorMessage
 		}

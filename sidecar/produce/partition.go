@@ -2,6 +2,7 @@ package produce
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mirror/sidecar/batch"
@@ -19,6 +20,7 @@ type Partition struct {
 	owner    Owner
 	topic    string
 	number   int32
+	aside    atomic.Uint32 // the connection to its leader: 0 is shared, others are for the slow
 
 	mu         sync.Mutex
 	generation uint64
@@ -42,6 +44,7 @@ type Partition struct {
 	knownAt  time.Time // when it last did
 	knownBy  int64     // largest timestamp of what it acknowledged then
 	session  int64     // the connection it was sent on last
+	slowAt   time.Time // when an answer was last late, while aside
 	flying   int       // requests without an answer, also of what was dropped
 	failing  bool      // an answer was bad: nothing goes out until all are in
 	failure  error

@@ -37,17 +37,18 @@ type Producer struct {
 	router   *cluster.Router[*Partition]
 	aside    *wire.Pool // of batches that may be stored, while their leader is out of reach
 	sessions atomic.Int64
+	turn     atomic.Uint32 // of a connection to go to the next slow partition
 
 	mu    sync.Mutex
 	ctx   context.Context // of Run, nil before it
 	ended bool
-	links map[int32]*link
+	links map[route]*link
 	wg    sync.WaitGroup // of links
 }
 
 // New makes a producer. It sends nothing until Run.
 func New(o Options) *Producer {
-	p := &Producer{o: o, aside: wire.NewPool(0), links: map[int32]*link{}}
+	p := &Producer{o: o, aside: wire.NewPool(0), links: map[route]*link{}}
 	p.router = cluster.NewRouter(o.Leaders, cluster.RouterCalls[*Partition]{
 		Name:       func(q *Partition) (string, int32) { return q.topic, q.number },
 		Arrive:     p.arrive,
@@ -74,17 +75,25 @@ func (p *Producer) Run(ctx context.Context) {
 	p.wg.Wait()
 }
 
-// arrive has the link to the node look at q.
+// route is a way to a broker: a connection that is shared (0), or one of those for
+// partitions that are slow.
+type route struct {
+	node  int32
+	aside uint32
+}
+
+// arrive has q's link to the node look at it.
 func (p *Producer) arrive(node int32, q *Partition) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ctx == nil || p.ended {
 		return
 	}
-	l := p.links[node]
+	to := route{node, q.aside.Load()}
+	l := p.links[to]
 	if l == nil {
-		l = &link{producer: p, node: node, wake: make(chan struct{}, 1), queued: map[*Partition]bool{}}
-		p.links[node] = l
+		l = &link{producer: p, route: to, wake: make(chan struct{}, 1), queued: map[*Partition]bool{}}
+		p.links[to] = l
 		ctx := p.ctx
 		p.wg.Go(func() { l.run(ctx) })
 	}

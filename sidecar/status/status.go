@@ -98,6 +98,9 @@ type Partition struct {
 	Repeats uint64 `json:"possibly_repeated"`
 	// Merging says that batches are merged now because they wait.
 	Merging bool `json:"merging"`
+	// Isolated says that the target's followers are slow to store it, so that it has
+	// a connection other than most.
+	Isolated bool `json:"isolated"`
 	// Records and Bytes (compressed, as stored) acknowledged by the target.
 	Records uint64 `json:"records"`
 	Bytes   uint64 `json:"bytes"`
