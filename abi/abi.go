@@ -158,7 +158,8 @@ const (
 const (
 	MaxFrame       = 1 << 20 // a frame, all of it
 	MaxEntries     = 4096    // of a frame
-	MaxEmits       = 4 << 20 // what one call of a hook emits
+	MaxEmits       = 4 << 20 // what one call of a hook emits, each with EmitCost more
+	EmitCost       = 64
 	MaxSave        = 960 << 10
 	MaxSchema      = 64
 	MaxText        = 4096 // of a log line or of fail; the rest is cut

@@ -29,6 +29,7 @@ const (
 type Bounds struct {
 	Stack     uint32 // bytes of StackGlobal
 	TableSize uint32 // elements of a table: no table grows beyond
+	Memory    uint32 // pages of 64 KiB: no memory grows beyond
 }
 
 // ErrClash is the cause where a module has the name of something that Meter adds.
@@ -129,7 +130,9 @@ func (m *meter) rewrite(s *section) error {
 		}
 		return r.err
 	case secTable:
-		out = m.tables(r)
+		out = bounded(r, m.TableSize, "a table of %d elements, %d are the limit")
+	case secMemory:
+		out = bounded(r, m.Memory, "a memory of %d pages, %d are the limit")
 	case secGlobal:
 		out = m.globalSection(r)
 	case secExport:
@@ -213,18 +216,21 @@ func (r *reader) clash(name string) {
 	}
 }
 
-// tables are bounded where they are not, or further than the mirror wants.
-func (m *meter) tables(r *reader) []byte {
+// bounded copies tables or memories with a bound where they have none, or one that
+// is further than the mirror wants. (Tables have their type in front.)
+func bounded(r *reader, most uint32, tooLarge string) []byte {
 	n := r.count()
 	out := uleb(nil, uint32(n))
 	for ; n > 0 && r.err == nil; n-- {
-		out = append(out, r.byte())
-		l := r.limits()
-		if l.min > m.TableSize {
-			r.fail("a table of %d elements, %d are the limit", l.min, m.TableSize)
+		if r.more() && r.b[r.i] >= 0x40 {
+			out = append(out, r.byte())
 		}
-		if !l.bounded || l.max > m.TableSize {
-			l.max = m.TableSize
+		l := r.limits()
+		if l.min > most {
+			r.fail(tooLarge, l.min, most)
+		}
+		if !l.bounded || l.max > most {
+			l.max = most
 		}
 		out = uleb(append(out, 1), l.min)
 		out = uleb(out, l.max)

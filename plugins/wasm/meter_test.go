@@ -143,6 +143,26 @@ func TestTablesAreBounded(t *testing.T) {
 	}
 }
 
+// So is what it makes of a memory.
+func TestMemoriesAreBounded(t *testing.T) {
+	defer func(b Bounds) { testBounds = b }(testBounds)
+	testBounds.Memory = 3
+	w := newWorld(t, t.Context(), true)
+	mod, err := w.module(t.Context(), one(0, opLocalGet, 0, opGrow, 0, opEnd), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ by, want uint64 }{{1, 1}, {2, 1<<32 - 1}, {1, 2}, {1, 1<<32 - 1}} {
+		if r, err := mod.ExportedFunction("f").Call(t.Context(), c.by); err != nil || r[0] != c.want {
+			t.Errorf("growing by %d: %d %v, want %d", c.by, r, err, c.want)
+		}
+	}
+	testBounds.Memory = 0
+	if _, err := Meter(one(0, 0, opEnd), testBounds); err == nil || !strings.Contains(err.Error(), "memory of 1 pages") {
+		t.Errorf("a memory that begins too large: %v", err)
+	}
+}
+
 func TestScan(t *testing.T) {
 	m := assemble(
 		sec(secType, 2, 0x60, 2, 0x7f, 0x7e, 1, 0x7f, 0x60, 0, 0),

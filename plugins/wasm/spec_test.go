@@ -64,7 +64,7 @@ type world struct {
 }
 
 var (
-	testBounds = Bounds{Stack: 64 << 10, TableSize: 1 << 20}
+	testBounds = Bounds{Stack: 64 << 10, TableSize: 1 << 20, Memory: 1 << 16}
 	errDepth   = errors.New("too deep")
 )
 

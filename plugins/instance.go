@@ -1,0 +1,195 @@
+package plugins
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"mirror/abi"
+	"mirror/plugins/wasm"
+)
+
+// instance is a running guest. One goroutine uses it at a time. After an error of
+// any of its methods it must be dropped, except where they say so.
+type instance struct {
+	p      *program
+	lane   int
+	module api.Module
+	memory api.Memory
+	alloc  api.Function
+	hooks  [abi.OnClose + 1]api.Function
+	fuel   api.MutableGlobal // of a metered one
+	stack  api.Global
+	frames abi.Encoder
+	words  [2]uint64 // parameters and results of calls
+
+	ctx      context.Context // for calls of the guest; has the instance in it
+	cancel   func()
+	caller   context.Context // of the call under way
+	deadline time.Time
+	call     *call
+	said     string // by fail
+	clock    clock
+}
+
+// call is a hook under way.
+type call struct {
+	hook    abi.Hook
+	keys    []Key // what the frame's entries are about
+	staged  []Emit
+	bytes   int
+	refused *refusal
+}
+
+type refusal struct {
+	status abi.Status
+	err    error
+}
+
+// errNoRoom: mirror_alloc gave no room for the frame. The instance is as it was.
+var errNoRoom = errors.New("no room for the frame")
+
+func noRoom(h abi.Hook) *Failure {
+	return &Failure{Hook: h, Status: abi.NoMemory, Text: "mirror_alloc has no room for the smallest frame"}
+}
+
+// start makes an instance and calls init. Errors are a *Failure or ctx's.
+func (p *program) start(ctx context.Context, lane int) (*instance, error) {
+	i := &instance{p: p, lane: lane, cancel: func() {}}
+	i.clock.began = time.Now()
+	i.within(ctx, initTime)
+	config := wazero.NewModuleConfig().WithName("").WithStartFunctions().
+		WithStdout(&console{i: i, level: abi.LogInfo}).WithStderr(&console{i: i, level: abi.LogWarn}).
+		WithWalltime(i.clock.wall, 1000).WithNanotime(i.clock.nano, 1000).WithNanosleep(i.sleep).WithRandSource(newNoise(i))
+	var err error
+	if i.module, err = p.runtime.InstantiateModule(i.ctx, p.compiled, config); err != nil {
+		i.cancel()
+		return nil, i.failed(0, err)
+	}
+	i.memory = i.module.ExportedMemory(abi.ExportMemory)
+	i.alloc = i.module.ExportedFunction(abi.ExportAlloc)
+	for _, h := range p.Hooks {
+		i.hooks[h] = i.module.ExportedFunction(h.Export())
+	}
+	if p.metered {
+		i.fuel = i.module.ExportedGlobal(wasm.FuelGlobal).(api.MutableGlobal)
+		i.stack = i.module.ExportedGlobal(wasm.StackGlobal)
+	}
+	if err := i.greet(); err != nil {
+		i.drop()
+		return nil, err
+	}
+	return i, nil
+}
+
+// greet calls what comes before the other hooks.
+func (i *instance) greet() error {
+	if f := i.module.ExportedFunction(abi.ExportInitialize); f != nil {
+		if err := i.invoke(f); err != nil {
+			return i.failed(0, err)
+		}
+	}
+	if err := i.invoke(i.module.ExportedFunction(abi.ExportVersion)); err != nil {
+		return i.failed(0, err)
+	}
+	if v := api.DecodeI32(i.words[0]); v < 1 || v > abi.Minor {
+		return &Failure{Status: abi.Unsupported, Text: fmt.Sprintf("it was built for minor version %d, there are 1 to %d: use a plugin for this version of the mirror", v, abi.Minor)}
+	}
+	if i.hooks[abi.OnInit] == nil {
+		return nil
+	}
+	_, err := i.pass(abi.OnInit, 0, 0, nil, func(e *abi.Encoder) { i.p.about.extras(e) })
+	if errors.Is(err, errNoRoom) {
+		return noRoom(abi.OnInit)
+	}
+	return err
+}
+
+// tell calls a hook with a frame: fill adds its entries, which are about keys, and
+// extras beside those that every frame has. The result is what the guest emitted. The
+// error is ctx's, errNoRoom, or a *Failure; with abi.Retry in it the instance is fine.
+// A hook that the guest does not have is told nothing.
+func (i *instance) tell(ctx context.Context, h abi.Hook, flags uint16, attempt int, keys []Key, fill func(*abi.Encoder)) ([]Emit, error) {
+	if i.hooks[h] == nil {
+		return nil, nil
+	}
+	i.within(ctx, i.p.spec.Limits.Call)
+	return i.pass(h, flags, attempt, keys, fill)
+}
+
+// within begins a stretch of calls that have to end in time.
+func (i *instance) within(ctx context.Context, limit time.Duration) {
+	now := time.Now()
+	i.caller, i.deadline = ctx, now.Add(limit)
+	i.clock.start(now)
+	switch {
+	case !i.p.metered: // wazero watches the context
+		i.cancel()
+		i.ctx, i.cancel = context.WithDeadline(context.WithValue(ctx, instanceKey{}, i), i.deadline)
+	case i.ctx == nil:
+		i.ctx = context.WithValue(context.Background(), instanceKey{}, i)
+	}
+}
+
+// pass writes a frame into the guest and calls the hook.
+func (i *instance) pass(h abi.Hook, flags uint16, attempt int, keys []Key, fill func(*abi.Encoder)) ([]Emit, error) {
+	e := &i.frames
+	e.Begin(h, flags)
+	if fill != nil {
+		fill(e)
+	}
+	e.ExtraUint(abi.TagNow, uint64(i.clock.wallTime.UnixMilli()))
+	e.ExtraUint(abi.TagAttempt, uint64(attempt))
+	e.ExtraUint(abi.TagLane, uint64(i.lane))
+	e.ExtraUint(abi.TagGeneration, i.p.about.generation)
+	frame, err := e.Finish()
+	if err != nil {
+		return nil, &Failure{Hook: h, Status: abi.Limit, Text: err.Error()}
+	}
+	i.said = ""
+	if err := i.invoke(i.alloc, uint64(len(frame))); err != nil {
+		return nil, i.failed(h, err)
+	}
+	ptr := uint32(i.words[0])
+	if ptr == 0 {
+		return nil, errNoRoom
+	}
+	if ptr%8 != 0 || !i.memory.Write(ptr, frame) {
+		return nil, &Failure{Hook: h, Status: abi.BadInput, Text: fmt.Sprintf("mirror_alloc(%d) gave %#x, which is not divisible by 8 or not all in memory", len(frame), ptr)}
+	}
+	c := &call{hook: h, keys: keys}
+	i.call = c
+	err = i.invoke(i.hooks[h], uint64(ptr), uint64(len(frame)))
+	i.call = nil
+	switch status := api.DecodeI32(i.words[0]); {
+	case err != nil:
+		return nil, i.failed(h, err)
+	case c.refused != nil:
+		return nil, &Failure{Hook: h, Status: c.refused.status, Text: c.refused.err.Error()}
+	case status != 0:
+		return nil, i.returned(h, status)
+	}
+	return c.staged, nil
+}
+
+// invoke calls a function of the guest; its result is in words.
+func (i *instance) invoke(f api.Function, args ...uint64) error {
+	copy(i.words[:], args)
+	if i.fuel != nil {
+		i.fuel.Set(slice)
+	}
+	return f.CallWithStack(i.ctx, i.words[:])
+}
+
+// drop ends the instance without telling it.
+func (i *instance) drop() {
+	i.cancel()
+	i.module.Close(context.Background())
+}
+
+// size is how much memory the guest has, in bytes.
+func (i *instance) size() uint32 { return i.memory.Size() }

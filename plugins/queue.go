@@ -1,0 +1,171 @@
+package plugins
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"mirror/abi"
+)
+
+// queue is a plugin's cursor over one partition: what has been acknowledged and it
+// does not have for good. Items are events and ranges, in order:
+//
+//	items:   | told to this instance, not flushed | this round's | since the round began |
+//	         0                                  told         sealed                 len(items)
+//
+// base is the partition as it was before items[0], view as it is before items[told]. A
+// flush forgets what was told; a fresh instance is told base and then everything again.
+type queue struct {
+	key    Key
+	base   Event
+	known  bool // base is something; else items begin with an event that says what
+	view   Event
+	items  []item
+	told   int
+	sealed int
+
+	introduced bool // this instance has been told base
+	busy       bool // in a frame that waits to be told again
+	solo       bool // told in frames of its own, for one with others has failed
+	attempt    int  // failures in a row
+	notBefore  time.Time
+	halted     *Failure
+}
+
+// item is an event or a range.
+type item struct {
+	event *Event
+	r     Range
+}
+
+func (q *queue) push(x item) {
+	if n := len(q.items); n > q.sealed && x.event == nil && q.items[n-1].event == nil && q.items[n-1].r.join(x.r) {
+		return
+	}
+	q.items = append(q.items, x)
+}
+
+// seal makes what there is now this round's.
+func (q *queue) seal() {
+	if !q.busy {
+		q.compact()
+	}
+	q.sealed = len(q.items)
+}
+
+// compact joins ranges that were kept apart because a round began between them.
+func (q *queue) compact() {
+	join := func(items []item) []item {
+		out := items[:0]
+		for _, x := range items {
+			if n := len(out); n > 0 && x.event == nil && out[n-1].event == nil && out[n-1].r.join(x.r) {
+				continue
+			}
+			out = append(out, x)
+		}
+		return out
+	}
+	told := join(q.items[:q.told])
+	rest := join(q.items[q.told:])
+	all := append(told, rest...) // never further than rest already is
+	clear(q.items[len(all):])
+	q.items, q.told = all, len(told)
+}
+
+// advance notes that n more items have been told.
+func (q *queue) advance(n int) {
+	for _, x := range q.items[q.told : q.told+n] {
+		q.view = q.view.after(x)
+	}
+	q.told += n
+}
+
+// after is the partition after an item.
+func (e Event) after(x item) Event {
+	if x.event != nil {
+		return *x.event
+	}
+	e.Position = x.r.Last
+	if x.r.TargetLast >= 0 {
+		e.TargetEnd = x.r.TargetLast + 1
+	}
+	return e
+}
+
+// flush forgets what has been told: nobody needs it any more.
+func (q *queue) flush() {
+	if q.told == 0 {
+		return
+	}
+	q.base, q.known = q.view, q.view.Kind != abi.Revoked
+	q.items = slices.Delete(q.items, 0, q.told)
+	q.sealed -= q.told
+	q.told = 0
+}
+
+// rewind is for a fresh instance, which has been told nothing.
+func (q *queue) rewind() {
+	q.told, q.view, q.introduced, q.busy = 0, q.base, false, false
+}
+
+// skip drops the first n items, untold. It says how many ranges that were.
+func (q *queue) skip(n int) (ranges uint64) {
+	for _, x := range q.items[:n] {
+		if x.event == nil {
+			ranges++
+		}
+	}
+	q.rewind()
+	q.advance(n)
+	q.flush()
+	return ranges
+}
+
+// gone says that the lane has the partition no more, and the plugin knows.
+func (q *queue) gone() bool { return !q.known && len(q.items) == 0 && q.base.Kind == abi.Revoked }
+
+// toldRanges says that a range was told and not flushed.
+func (q *queue) toldRanges() bool {
+	return slices.ContainsFunc(q.items[:q.told], func(x item) bool { return x.event == nil })
+}
+
+// safe is the last offset that may be saved for what the plugin knows.
+func (q *queue) safe() int64 {
+	s := int64(math.MaxInt64)
+	if q.known {
+		s = q.base.Position
+	}
+	for _, x := range q.items {
+		if x.event == nil {
+			s = min(s, x.r.First-1)
+		} else {
+			s = min(s, x.event.Position)
+		}
+	}
+	return s
+}
+
+// events is how many events come next, in this round.
+func (q *queue) events() int {
+	n := 0
+	for _, x := range q.items[q.told:q.sealed] {
+		if x.event == nil {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// ranges is how many ranges of that kind come next, in this round.
+func (q *queue) ranges(replay bool) int {
+	n := 0
+	for _, x := range q.items[q.told:q.sealed] {
+		if x.event != nil || x.r.Replay != replay {
+			break
+		}
+		n++
+	}
+	return n
+}
