@@ -65,12 +65,12 @@ func (l *link) part(w want, q *kmsg.FetchResponseTopicPartition, frame *wire.Fra
 		l.fetcher.arrive(q.PreferredReadReplica, p)
 		return
 	}
-	next, epoch, err := ends(q.RecordBatches, w.epoch)
+	next, epoch, largest, err := ends(q.RecordBatches, w.epoch)
 	if err != nil && next < 0 {
 		p.failed(w, err)
 		return
 	}
-	if !p.fetched(w, next, epoch) {
+	if !p.fetched(w, next, epoch, largest) {
 		return
 	}
 	p.owner.Ends(q.HighWatermark, q.LastStableOffset)
@@ -79,22 +79,25 @@ func (l *link) part(w want, q *kmsg.FetchResponseTopicPartition, frame *wire.Fra
 	}
 	frame.Retain()
 	p.owner.Fetched(Data{Generation: w.generation, Offset: w.offset, LeaderEpoch: w.epoch, Set: q.RecordBatches, Frame: frame, Aborted: q.AbortedTransactions})
+	if l.quiet {
+		l.fetcher.arrive(l.node, p)
+	}
 }
 
 // ends returns the offset after the last whole batch of the set and that batch's
-// leader epoch; -1 and the given epoch where there is none. The error is of what
-// follows the last good one.
-func ends(set []byte, epoch int32) (int64, int32, error) {
-	next := int64(-1)
+// leader epoch, -1 and the given epoch where there is none, and the size of the
+// largest one. The error is of what follows the last good one.
+func ends(set []byte, epoch int32) (int64, int32, int, error) {
+	next, largest := int64(-1), 0
 	for {
 		b, rest, err := batch.Next(set)
 		if err != nil {
 			if err == batch.ErrPartial || err == io.EOF {
 				err = nil
 			}
-			return next, epoch, err
+			return next, epoch, largest, err
 		}
-		next = b.LastOffset() + 1
+		next, largest = b.LastOffset()+1, max(largest, len(b))
 		if b.Magic() == 2 {
 			epoch = b.LeaderEpoch()
 		}

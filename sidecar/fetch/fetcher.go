@@ -83,13 +83,21 @@ type Fetcher struct {
 	mu    sync.Mutex
 	ctx   context.Context // of Run, nil before it
 	ended bool
-	links map[int32]*link
+	links map[place]*link
+	nodes int            // that have links
 	wg    sync.WaitGroup // of links
+}
+
+// place is what a link is for: a broker's partitions that have data now, or where
+// there are many, those that have none.
+type place struct {
+	node  int32
+	quiet bool
 }
 
 // New makes a fetcher. It fetches nothing until Run.
 func New(o Options) *Fetcher {
-	f := &Fetcher{o: o, links: map[int32]*link{}}
+	f := &Fetcher{o: o, links: map[place]*link{}}
 	f.router = cluster.NewRouter(o.Leaders, cluster.RouterCalls[*Partition]{
 		Name:       func(p *Partition) (string, int32) { return p.topic, p.number },
 		Arrive:     f.arrive,
@@ -116,17 +124,21 @@ func (f *Fetcher) Run(ctx context.Context) {
 	f.wg.Wait()
 }
 
-// arrive makes p a member of the link to the node.
+// arrive makes p a member of the link to the node that suits it.
 func (f *Fetcher) arrive(node int32, p *Partition) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.ctx == nil || f.ended {
 		return
 	}
-	l := f.links[node]
+	at := place{node, p.isQuiet()}
+	l := f.links[at]
 	if l == nil {
-		l = &link{fetcher: f, node: node, wake: make(chan struct{}, 1), members: map[*Partition]bool{}}
-		f.links[node] = l
+		l = &link{fetcher: f, place: at, wake: make(chan struct{}, 1), members: map[*Partition]bool{}}
+		f.links[at] = l
+		if f.links[place{node, !at.quiet}] == nil {
+			f.nodes++
+		}
 		ctx := f.ctx
 		f.wg.Go(func() { l.run(ctx) })
 	}
@@ -138,6 +150,6 @@ func (f *Fetcher) arrive(node int32, p *Partition) {
 func (f *Fetcher) maxBytes() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	share := int(f.o.Frames.Limit()) / (2 * max(2, len(f.links)))
-	return min(max(share, 64<<10), 8<<20)
+	share := int(f.o.Frames.Limit()) / (2 * max(2, f.nodes))
+	return min(max(share, quietBytes), 8<<20)
 }

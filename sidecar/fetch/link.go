@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"sync"
 	"time"
 
@@ -19,18 +20,31 @@ const (
 	// shortPoll is the same while a partition is paused: once it is not, nobody
 	// can get at the request that the broker is holding.
 	shortPoll = 10 * time.Millisecond
-	// partitionBytes is the least that a partition may take of an answer, where
-	// many share it. On a long link an answer is all that a round trip brings.
-	partitionBytes = 1 << 20
+	// leastShare is the least that a partition may take of an answer that many
+	// share.
+	leastShare = 128 << 10
+	// quietBytes is what an answer to a quiet link may hold. The budget has to
+	// have that much room all the time.
+	quietBytes = 64 << 10
+	// crowd is how many partitions a link may have before those without data get
+	// a link of their own.
+	crowd = 32
+	// quietAfter is how long nothing came of a quiet partition, activeFor how
+	// lately something did of one that counts when an answer is shared out.
+	quietAfter = 2 * time.Second
+	activeFor  = time.Second
 	// dialTime is how long a connection may take.
 	dialTime = 10 * time.Second
 )
 
-// link fetches from one broker.
+// link fetches from one broker. Where a broker has many partitions there are two:
+// a broker looks at each partition of a request, so those that have nothing now
+// must not be part of every request for those that have.
 type link struct {
 	fetcher *Fetcher
-	node    int32
-	wake    chan struct{}
+	place
+	wake   chan struct{}
+	active int // members that had data lately
 
 	mu      sync.Mutex
 	members map[*Partition]bool
@@ -154,30 +168,58 @@ func (l *link) scatter(ctx context.Context, d time.Duration) {
 // wants says what to ask for; held, that a partition would be asked for were it
 // not paused.
 func (l *link) wants() (ws []want, held bool) {
-	turn := l.turn()
-	most := share(l.fetcher.maxBytes(), len(turn))
+	turn, now := l.turn(), time.Now()
+	n := l.active
+	if n == 0 {
+		n = len(turn)
+	}
+	most, active := share(l.maxBytes(), n), 0
 	for _, p := range turn {
-		w, ok, h := p.wanted(l)
-		held = held || h
-		if !ok {
+		w, d := p.wanted(l, now, most)
+		switch d {
+		case nothing:
 			continue
+		case paused:
+			held = true
+			continue
+		case ofQuiet:
+			if !l.quiet && len(turn) > crowd {
+				p.retire(l)
+				continue
+			}
+		case ofActive:
+			active++
 		}
-		w.most = most
 		if leader, _, ok := l.fetcher.o.Leaders.Leader(p.topic, p.number); !ok || !p.home(l, leader) {
 			p.part(l)
 			continue
 		}
 		ws = append(ws, w)
 	}
+	l.active = active
 	return ws, held
 }
 
-// share is what one of n partitions may take of an answer of so many bytes.
-func share(bytes, n int) int32 { return int32(max(partitionBytes, bytes/max(n, 1))) }
+// maxBytes is what an answer may hold.
+func (l *link) maxBytes() int {
+	if l.quiet {
+		return quietBytes
+	}
+	return l.fetcher.maxBytes()
+}
+
+// share is what one of n partitions with data may take of an answer of so many
+// bytes: so much that one of few can fill it, as on a long link an answer is all
+// that a round trip brings, and so little that each of many is in most answers, as
+// what is fetched together is stored together. It is a power of two, so that it
+// changes seldom: each change has to be told.
+func share(bytes, n int) int32 {
+	return int32(max(min(leastShare, bytes), 1<<(bits.Len(uint(bytes/max(n, 1)))-1)))
+}
 
 // fetch asks once, and hands out the answer.
 func (l *link) fetch(ctx context.Context, conn *wire.Conn, s *session, wants []want, held bool) error {
-	most := l.fetcher.maxBytes()
+	most := l.maxBytes()
 	if err := l.fetcher.o.Frames.Reserve(ctx, most); err != nil {
 		return err
 	}

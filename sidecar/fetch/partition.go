@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"errors"
+	"math/bits"
 	"sync"
 	"time"
 
@@ -33,6 +34,10 @@ type Partition struct {
 	retry      *time.Timer
 	preferred  int32 // replica to read, -1: the leader
 	until      time.Time
+	dataAt     time.Time // when data came last, or fetching began
+	quiet      bool      // for a link of those that have none
+	most       int32     // what it may take of an answer, 0: not decided
+	largest    int32     // the largest batch so far, rounded up to a power of two
 }
 
 // Fetching says whether the partition is asked for: it is neither stopped nor
@@ -68,6 +73,7 @@ func (p *Partition) Start(s Start) {
 	}
 	p.id, p.generation, p.offset, p.epoch = s.TopicID, s.Generation, s.Offset, s.LeaderEpoch
 	p.stopped, p.paused, p.failures, p.preferred = false, false, 0, -1
+	p.dataAt, p.quiet, p.most = time.Now(), false, 0
 	p.wait(s.After)
 	p.mu.Unlock()
 	p.route()
@@ -184,18 +190,54 @@ type want struct {
 	most       int32 // bytes
 }
 
-// wanted says what to ask node's link for; ok is false when that is nothing at
-// the moment, and held when it is only because the partition is paused.
-func (p *Partition) wanted(l *link) (w want, ok, held bool) {
+// demand is whether a link asks for a partition.
+type demand int
+
+const (
+	nothing  demand = iota // not now
+	paused                 // it would, were it not paused
+	ofActive               // it does, and data came lately
+	ofIdle                 // it does
+	ofQuiet                // it does, and nothing came for a while
+)
+
+// wanted says what l is to ask for, where share is what a partition with data may
+// take of the answer. A partition without keeps its share: to change it would have
+// to be told.
+func (p *Partition) wanted(l *link, now time.Time, share int32) (want, demand) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.link != l || p.stopped || time.Now().Before(p.retryAt) {
-		return want{}, false, false
+	if p.link != l || p.stopped || now.Before(p.retryAt) {
+		return want{}, nothing
 	}
 	if p.paused {
-		return want{}, false, true
+		return want{}, paused
 	}
-	return want{p: p, id: p.id, generation: p.generation, offset: p.offset, epoch: p.epoch}, true, false
+	d := ofIdle
+	switch since := now.Sub(p.dataAt); {
+	case since < activeFor:
+		d = ofActive
+	case since >= quietAfter:
+		d = ofQuiet
+	}
+	if d == ofActive || p.most == 0 {
+		p.most = max(share, p.largest)
+	}
+	return want{p: p, id: p.id, generation: p.generation, offset: p.offset, epoch: p.epoch, most: p.most}, d
+}
+
+func (p *Partition) isQuiet() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.quiet
+}
+
+// retire leaves l for the link of the quiet, until data comes.
+func (p *Partition) retire(l *link) {
+	p.mu.Lock()
+	p.quiet = true
+	p.mu.Unlock()
+	p.fetcher.arrive(l.node, p)
 }
 
 // home is true where l may fetch p: it is the leader's link, or that of the
@@ -219,8 +261,9 @@ func (p *Partition) shun(l *link) {
 	}
 }
 
-// fetched moves on past what w brought. It says whether w is still wanted.
-func (p *Partition) fetched(w want, next int64, epoch int32) bool {
+// fetched moves on past what w brought, whose largest batch has so many bytes. It
+// says whether w is still wanted.
+func (p *Partition) fetched(w want, next int64, epoch int32, largest int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stopped || p.generation != w.generation {
@@ -229,6 +272,10 @@ func (p *Partition) fetched(w want, next int64, epoch int32) bool {
 	p.failures = 0
 	if next > p.offset {
 		p.offset, p.epoch = next, epoch
+	}
+	if largest > 0 {
+		p.dataAt, p.quiet = time.Now(), false
+		p.largest = max(p.largest, 1<<bits.Len(uint(largest-1)))
 	}
 	return true
 }

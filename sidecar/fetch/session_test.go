@@ -137,19 +137,6 @@ func TestBrokersWithoutSessionsOrIDs(t *testing.T) {
 	}
 }
 
-// On a long link an answer is all that a round trip brings, so a single partition
-// may take all of it; of many each gets its part.
-func TestShare(t *testing.T) {
-	for _, c := range []struct {
-		partitions int
-		want       int32
-	}{{1, 4 << 20}, {2, 2 << 20}, {100, partitionBytes}} {
-		if got := share(4<<20, c.partitions); got != c.want {
-			t.Errorf("one of %d partitions may take %d bytes, want %d", c.partitions, got, c.want)
-		}
-	}
-}
-
 func TestTheEpochOfASessionGoesRoundToOne(t *testing.T) {
 	s := session{id: 5, epoch: math.MaxInt32}
 	if _, err := s.answered(&kmsg.FetchResponse{SessionID: 5}); err != nil || s.epoch != 1 {
