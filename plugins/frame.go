@@ -88,7 +88,7 @@ func (f *frame) done() {
 func introductions(qs []*queue, most int) *frame {
 	f := &frame{hook: abi.OnPartitions}
 	for _, q := range qs {
-		p := part{q: q, intro: q.known && !q.introduced}
+		p := part{q: q, intro: q.known && !q.introduced && !q.muted}
 		if p.intro {
 			if !f.room(q, most) {
 				break

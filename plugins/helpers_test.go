@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -231,7 +230,7 @@ func (b *bench) status(plugin string) Status {
 // soon is Round at the time that Due says, without waiting for it.
 func (b *bench) soon(flush bool) {
 	b.t.Helper()
-	b.mu().Lock()
+	b.Lane.mu.Lock()
 	for _, m := range b.members {
 		m.notBefore, m.tickAt = time.Time{}, time.Unix(1, 0)
 		for _, f := range m.held {
@@ -241,13 +240,6 @@ func (b *bench) soon(flush bool) {
 			q.notBefore = time.Time{}
 		}
 	}
-	b.mu().Unlock()
+	b.Lane.mu.Unlock()
 	b.round(flush)
-}
-
-func (b *bench) mu() *sync.Mutex { return &b.Lane.mu }
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }

@@ -32,6 +32,7 @@ type member struct {
 	breaker   breaker
 	broken    *Failure // it is not called any more
 	trouble   string   // that is said already; empty: none
+	troubled  abi.Hook // by which
 
 	tickAt    time.Time
 	tickFrom  int // in order
@@ -164,7 +165,7 @@ func (m *member) pass(q *queue) {
 
 // tick is a frame of the hook of that name, if it is time.
 func (m *member) tick(now time.Time) *frame {
-	if m.p.spec.Tick == 0 || !m.p.Has(abi.OnTick) || now.Before(m.tickAt) {
+	if !m.ticks() || now.Before(m.tickAt) {
 		return nil
 	}
 	if m.tickAt.IsZero() {
@@ -188,6 +189,8 @@ func (m *member) tick(now time.Time) *frame {
 	return f
 }
 
+func (m *member) ticks() bool { return m.p.spec.Tick > 0 && m.p.Has(abi.OnTick) }
+
 // due is when next has something because of the time alone; zero: never.
 func (m *member) due() (at time.Time) {
 	if m.broken != nil {
@@ -199,7 +202,7 @@ func (m *member) due() (at time.Time) {
 		}
 	}
 	sooner(m.notBefore)
-	if m.p.Has(abi.OnTick) {
+	if m.ticks() {
 		sooner(m.tickAt)
 	}
 	for _, f := range m.held {

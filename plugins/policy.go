@@ -19,7 +19,7 @@ func (m *member) failed(f *frame, why *Failure, now time.Time) {
 		upTo[n] = p.q.told + p.n
 	}
 	m.discard()
-	m.say(why.Error())
+	m.say(why.Hook, why.Error())
 	if (why.trapped() || f.hook == abi.OnTick) && m.breaker.trip(now) {
 		m.stop(why)
 		return
@@ -70,9 +70,7 @@ func (m *member) blame(f *frame, n int, why *Failure, now time.Time) {
 	case m.optional():
 		m.count.Skipped += q.skip(n)
 		q.attempt = 0
-		if f.parts[0].intro {
-			q.known = false // it is not told of this one again
-		}
+		q.muted = q.muted || f.hook == abi.OnPartitions
 	case m.p.spec.Failure == Retry && q.attempt < maxTries:
 		q.solo = true
 		q.notBefore = now.Add(pause(q.attempt))
@@ -95,17 +93,18 @@ func (m *member) stop(why *Failure) {
 	}
 }
 
-// say logs trouble once, until it is over.
-func (m *member) say(what string) {
+// say logs trouble with a hook once, until it is over.
+func (m *member) say(hook abi.Hook, what string) {
 	if m.trouble == "" {
 		m.log.Warn("the plugin has trouble", "err", what)
 	}
-	m.trouble = what
+	m.trouble, m.troubled = what, hook
 }
 
-// well ends trouble, once nothing waits because of it.
-func (m *member) well() {
-	if m.trouble == "" || len(m.held) > 0 {
+// well ends trouble, once a call of the hook that had it went well and nothing waits
+// because of it.
+func (m *member) well(hook abi.Hook) {
+	if m.trouble == "" || m.troubled != 0 && m.troubled != hook || len(m.held) > 0 {
 		return
 	}
 	for _, q := range m.order {

@@ -27,6 +27,7 @@ type queue struct {
 
 	introduced bool // this instance has been told base
 	busy       bool // in a frame that waits to be told again
+	muted      bool // base is not told: the plugin, which may be skipped, cannot stand it
 	solo       bool // told in frames of its own, for one with others has failed
 	attempt    int  // failures in a row
 	notBefore  time.Time

@@ -95,7 +95,7 @@ func (l *Lane) write(ctx context.Context, m *member, f *frame, emits []Emit) err
 			}
 			m.fails++
 			m.notBefore = time.Now().Add(pause(m.fails))
-			m.say(fmt.Sprintf("what it emits cannot be written: %v", err))
+			m.say(f.hook, fmt.Sprintf("what it emits cannot be written: %v", err))
 			return nil
 		}
 		m.count.Emits += uint64(len(emits))
@@ -105,7 +105,7 @@ func (l *Lane) write(ctx context.Context, m *member, f *frame, emits []Emit) err
 	if f.hook == abi.OnTick {
 		m.tickTries = 0
 	}
-	m.well()
+	m.well(f.hook)
 	return nil
 }
 
@@ -121,7 +121,7 @@ func (l *Lane) notBegun(m *member, err error) error {
 	m.fails++
 	now := time.Now()
 	m.notBefore = now.Add(pause(m.fails))
-	m.say(failure.Error())
+	m.say(0, failure.Error())
 	if m.breaker.trip(now) {
 		m.stop(failure)
 	}

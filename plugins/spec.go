@@ -51,7 +51,6 @@ const (
 	DefaultMemory = 64 << 20
 	DefaultCall   = 250 * time.Millisecond
 
-	initTime     = 5 * time.Second // for an instance to begin
 	page         = 64 << 10
 	maxMemory    = 1 << 30
 	maxCallTime  = time.Minute
@@ -59,6 +58,9 @@ const (
 	linesASecond = 100
 	maxSeries    = 100
 )
+
+// initTime is how long an instance may take to begin.
+var initTime = 5 * time.Second
 
 func (l Limits) withDefaults() Limits {
 	if l.Memory == 0 {

@@ -65,7 +65,7 @@ func (l *Lane) hand(from, to *member) {
 	from.queues, from.order = map[Key]*queue{}, nil
 	for _, q := range to.order {
 		q.rewind()
-		q.solo, q.attempt, q.notBefore, q.halted = false, 0, time.Time{}, nil
+		q.muted, q.solo, q.attempt, q.notBefore, q.halted = false, false, 0, time.Time{}, nil
 	}
 }
 

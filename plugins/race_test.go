@@ -1,0 +1,6 @@
+//go:build race
+
+package plugins
+
+// tooDeep is what recursion ends with: the interpreter's own bound is lower than ours.
+const tooDeep = "stack overflow"
