@@ -106,9 +106,11 @@ func list(values []string) string {
 // record: numbers, order, keys, values, headers, timestamps.
 func (f *Flow) WantSame(topics ...string) {
 	f.e.Helper()
-	if r := f.compare(topics); !r.OK() {
+	r := f.compare(topics)
+	if !r.OK() {
 		f.e.Errorf("the target differs:\n%s", r)
 	}
+	f.e.Logf("%d records are the same on both sides", r.Equal())
 }
 
 // WantNothingMissing compares a flow's source topic, whose records are all
