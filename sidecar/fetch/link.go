@@ -50,6 +50,8 @@ type link struct {
 	members map[*Partition]bool
 	order   []*Partition // the members; made anew when they change
 	first   int          // whose turn it is to be asked for first
+	asked   *asked       // the request without an answer
+	patrol  *time.Timer  // looks at asked, nil: it is not on its way
 }
 
 func (l *link) enter(p *Partition) {
@@ -101,6 +103,7 @@ func (l *link) run(ctx context.Context) {
 	var asked session // on conn
 	hangUp := func() {}
 	defer func() { hangUp() }()
+	defer l.endPatrol()
 	for failures := 0; ctx.Err() == nil; {
 		wants, held := l.wants()
 		if len(wants) == 0 {
@@ -224,7 +227,9 @@ func (l *link) fetch(ctx context.Context, conn *wire.Conn, s *session, wants []w
 		return err
 	}
 	req := l.request(conn, s, wants, held, most)
+	l.asks(&asked{conn, wants, time.Now()})
 	resp, frame, err := conn.Request(ctx, req)
+	l.asks(nil)
 	l.fetcher.o.Frames.Unreserve(most)
 	if err != nil {
 		return err

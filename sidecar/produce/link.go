@@ -32,13 +32,14 @@ type link struct {
 	route
 	wake chan struct{}
 
-	mu       sync.Mutex
-	ready    []*Partition
-	queued   map[*Partition]bool // is in ready
-	requests int                 // without an answer
-	answers  int                 // being handed out
-	down     error               // why the broker has not been reached for a while
-	trips    trips
+	mu      sync.Mutex
+	ready   []*Partition
+	queued  map[*Partition]bool // is in ready
+	asked   []asked             // requests without an answer
+	patrol  *time.Timer         // looks at asked, nil: it is not on its way
+	answers int                 // being handed out
+	down    error               // why the broker has not been reached for a while
+	trips   trips
 }
 
 // item is a batch in a request.
@@ -77,6 +78,7 @@ func (l *link) run(ctx context.Context) {
 	defer func() { hangUp() }()
 	stop := context.AfterFunc(ctx, l.signal)
 	defer stop()
+	defer l.endPatrol()
 	for failures := 0; ; {
 		if !l.await(ctx) {
 			return
@@ -90,6 +92,9 @@ func (l *link) run(ctx context.Context) {
 			continue // what they made of the partitions comes first
 		}
 		if conn == nil {
+			if !l.leadsReady() {
+				continue // a broker that leads nothing may hang, and connecting take long
+			}
 			c, err := l.dial(ctx)
 			if err != nil {
 				if ctx.Err() != nil {
@@ -117,7 +122,7 @@ func (l *link) await(ctx context.Context) bool {
 		l.mu.Lock()
 		// An answer makes all its partitions ready, one after the other. They are
 		// waited for, or each would go in a request of its own.
-		ok := len(l.ready) > 0 && l.requests < requestsInFlight && l.answers == 0
+		ok := len(l.ready) > 0 && len(l.asked) < requestsInFlight && l.answers == 0
 		l.mu.Unlock()
 		if ok {
 			return true
@@ -212,10 +217,7 @@ func (l *link) send(conn *wire.Conn, session int64) {
 		wait = asideTime
 	}
 	req.TimeoutMillis = int32(wait.Milliseconds())
-	l.mu.Lock()
-	l.requests++
-	l.mu.Unlock()
-	at := time.Now()
+	at := l.asks(conn, items)
 	conn.Send(req, func(resp kmsg.Response, _ *wire.Frame, err error) {
 		l.answered(items, at, resp, err)
 	})
@@ -254,7 +256,7 @@ var errUnanswered = errors.New("the broker's answer does not mention the partiti
 // answered hands the answers out, in the connection's reader.
 func (l *link) answered(items []item, sent time.Time, resp kmsg.Response, err error) {
 	l.mu.Lock()
-	l.requests--
+	l.asked = slices.Delete(l.asked, 0, 1) // answers come in the order of requests
 	l.answers++
 	now := time.Now()
 	took := now.Sub(sent)

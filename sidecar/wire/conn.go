@@ -203,6 +203,10 @@ func (c *Conn) Close() {
 	<-c.done
 }
 
+// Abandon ends the connection for this reason, unless it has ended already. Pending requests get the
+// error; Abandon does not wait until they have.
+func (c *Conn) Abandon(err error) { c.fail(err) }
+
 // fail ends the connection for this reason, unless it has ended already. The reader then fails what
 // is pending.
 func (c *Conn) fail(err error) {
