@@ -95,9 +95,8 @@ func (k *three) brokerIsAway(e *contract.Env, leave, comeBack func(side, *kafkat
 		began := time.Now()
 		s.kafka.WaitMoved(e, node)
 		e.Logf("%s: others lead what broker %d led after %v", s.name, node.ID, time.Since(began))
-		// What the others lead is copied all the while.
-		p.ProgressAll(traffic.Plain, 200)
-		e.Logf("%s: all topics go on after %v", s.name, time.Since(began))
+		p.ProgressEverywhere(traffic.Plain, 10)
+		e.Logf("%s: all partitions go on after %v", s.name, time.Since(began))
 		lasts(e, outage(brokerOutage)-time.Since(began))
 		comeBack(s, node)
 		away = false

@@ -36,8 +36,9 @@ func (e *Env) AgedLoad(c *Cluster, topic string, partitions int32, age time.Dura
 // load is a stream with so many records in each burst.
 func (e *Env) load(c *Cluster, topic string, partitions int32, burst int, age time.Duration, opts ...kgo.Opt) *Load {
 	e.Helper()
-	// Retries without end, so that a broker may go away meanwhile.
-	client := c.Client(e, append([]kgo.Opt{kgo.ProducerLinger(5 * time.Millisecond), kgo.ProducerBatchMaxBytes(16 << 10)}, opts...)...)
+	// Retries without end, so that a broker may go away meanwhile, and soon.
+	client := c.Client(e, append([]kgo.Opt{kgo.ProducerLinger(5 * time.Millisecond), kgo.ProducerBatchMaxBytes(16 << 10),
+		kgo.ProduceRequestTimeout(3 * time.Second), kgo.RequestTimeoutOverhead(2 * time.Second)}, opts...)...)
 	l := &Load{e: e}
 	l.flush = func() error { return client.Flush(e.ctx) }
 	n := 0

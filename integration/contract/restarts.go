@@ -3,6 +3,8 @@ package contract
 import (
 	"fmt"
 	"slices"
+
+	"mirror/sidecar/status"
 )
 
 var restartScenarios = []Scenario{
@@ -20,19 +22,39 @@ func (f *Flow) Progress(topic string, records int64) {
 // ProgressAll is Progress on each of the topics.
 func (f *Flow) ProgressAll(topics []string, records int64) {
 	f.e.Helper()
+	f.progress(topics, records, func(p status.Partition) string { return p.Topic })
+}
+
+// ProgressEverywhere is Progress on each partition of the topics.
+func (f *Flow) ProgressEverywhere(topics []string, records int64) {
+	f.e.Helper()
+	f.progress(topics, records, func(p status.Partition) string { return fmt.Sprintf("%s/%d", p.Topic, p.Partition) })
+}
+
+// progress waits until so many records more are copied of each group of partitions.
+func (f *Flow) progress(topics []string, records int64, group func(status.Partition) string) {
+	f.e.Helper()
 	copied := func() map[string]int64 {
 		n := map[string]int64{}
 		for _, p := range f.Status().Partitions {
-			n[p.Topic] += p.Position + 1
+			if slices.Contains(topics, p.Topic) {
+				n[group(p)] += p.Position + 1
+			}
 		}
 		return n
 	}
-	start := copied()
+	var start map[string]int64
 	f.Wait(fmt.Sprintf("%d more records of %v", records, topics), func() string {
 		now := copied()
-		for _, t := range topics {
-			if now[t] < start[t]+records {
-				return fmt.Sprintf("%s was at %d, is at %d", t, start[t], now[t])
+		if len(now) < len(topics) {
+			return fmt.Sprintf("only %d are copied", len(now))
+		}
+		if start == nil {
+			start = now
+		}
+		for g, n := range now {
+			if n < start[g]+records {
+				return fmt.Sprintf("%s was at %d, is at %d", g, start[g], n)
 			}
 		}
 		return ""
