@@ -123,9 +123,6 @@ func (p *program) compile(ctx context.Context, cache wazero.CompilationCache) er
 		return fmt.Errorf("the module is not valid: %w", err)
 	}
 	code, err := meter(p.wasm, wasm.Bounds{Stack: stackBound, TableSize: maxTable, Memory: pages})
-	if errors.Is(err, wasm.ErrClash) {
-		return err
-	}
 	if p.metered = err == nil; !p.metered {
 		p.lines.log.Warn("the plugin's work cannot be metered: its loops run several times slower, and its recursion takes up to 400 MB", "err", err)
 		code = bare

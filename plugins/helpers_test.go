@@ -27,6 +27,7 @@ func testGuest(t testing.TB) Binary {
 func does(t testing.TB, name string, pairs ...string) Spec {
 	t.Helper()
 	s := Spec{Name: name, Binary: testGuest(t), Config: map[string]any{}, Emit: Allow{Topics: []string{"frames"}, OffsetSyncs: true}}
+	s.Limits.Call = 20 * time.Second // the machine may be busy
 	for i := 0; i < len(pairs); i += 2 {
 		s.Config[pairs[i]] = pairs[i+1]
 	}
