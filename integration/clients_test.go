@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"mirror/integration/contract"
 )
@@ -16,6 +17,7 @@ func (k *kafka) clientScenarios() []contract.Scenario {
 		{Name: "java", Real: true, Run: k.javaClients},
 		{Name: "kcat", Real: true, Run: k.librdkafka},
 		{Name: "mirrormaker", Real: true, Run: k.handOver},
+		{Name: "differential", Real: true, Limit: 3 * time.Minute, Run: k.sameAsMirrorMaker},
 	}
 }
 

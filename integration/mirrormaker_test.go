@@ -2,6 +2,7 @@ package integration
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"mirror/integration/contract"
@@ -9,10 +10,10 @@ import (
 )
 
 // mirrorMaker runs MirrorMaker 2 for the flow from a to b and the topics of one
-// scenario, with nothing but topics copied.
-func (k *kafka) mirrorMaker(e *contract.Env, name string) *kafkatest.MirrorMaker {
+// scenario, with nothing but topics copied. more are properties beside.
+func (k *kafka) mirrorMaker(e *contract.Env, name string, more map[string]string) *kafkatest.MirrorMaker {
 	e.Helper()
-	return kafkatest.StartMirrorMaker(e, k.net, name, map[string]string{
+	properties := map[string]string{
 		"clusters":                          "a,b",
 		"a.bootstrap.servers":               k.source.Internal(),
 		"b.bootstrap.servers":               k.target.Internal(),
@@ -27,7 +28,9 @@ func (k *kafka) mirrorMaker(e *contract.Env, name string) *kafkatest.MirrorMaker
 		"emit.offset-syncs.enabled":         "false",
 		"sync.topic.acls.enabled":           "false",
 		"refresh.topics.interval.seconds":   "1",
-	})
+	}
+	maps.Copy(properties, more)
+	return kafkatest.StartMirrorMaker(e, k.net, name, properties)
 }
 
 // handOver has MirrorMaker 2 copy, then the mirror, then MirrorMaker 2 again:
@@ -50,7 +53,7 @@ func (k *kafka) handOver(e *contract.Env) {
 		})
 	}
 	put("of MirrorMaker")
-	mm := k.mirrorMaker(e, "mm2-before")
+	mm := k.mirrorMaker(e, "mm2-before", nil)
 	arrived(100)
 	mm.Stop(e)
 
@@ -61,7 +64,7 @@ func (k *kafka) handOver(e *contract.Env) {
 	m.Stop()
 
 	put("of MirrorMaker again")
-	mm = k.mirrorMaker(e, "mm2-after")
+	mm = k.mirrorMaker(e, "mm2-after", nil)
 	arrived(300)
 	mm.Stop(e)
 	m.WantSame(topic)

@@ -25,11 +25,11 @@ func (e *Env) batches(c *Cluster, topic string, partition int32) (all []header) 
 	p.Partition, p.FetchOffset, p.PartitionMaxBytes = partition, e.offsets(c.admin.ListStartOffsets, topic)[partition], 10<<20
 	t.Partitions = append(t.Partitions, p)
 	req.Topics = append(req.Topics, t)
-	resp, err := req.RequestWith(e.ctx, c.client.Broker(int(d.Partitions[partition].Leader)))
+	resp, err := c.client.Broker(int(d.Partitions[partition].Leader)).RetriableRequest(e.ctx, req) // idle connections are closed
 	if err != nil {
 		e.Fatalf("fetch %s: %v", topic, err)
 	}
-	answer := resp.Topics[0].Partitions[0]
+	answer := resp.(*kmsg.FetchResponse).Topics[0].Partitions[0]
 	if err := kerr.ErrorForCode(answer.ErrorCode); err != nil {
 		e.Fatalf("fetch %s: %v", topic, err)
 	}

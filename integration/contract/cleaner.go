@@ -134,7 +134,7 @@ func compactedBetweenKillAndRestart(e *Env) {
 	// The cleaner may go on at the source: what it has now is there, in order.
 	again := target[len(kept)+len(thinned):]
 	for _, r := range e.Read(e.Source, topic)[0][len(kept):] {
-		i := slices.IndexFunc(again, func(t *kgo.Record) bool { return compare.Diff(record(r), record(t)) == "" })
+		i := slices.IndexFunc(again, func(t *kgo.Record) bool { return compare.Diff(Comparable(r), Comparable(t)) == "" })
 		if i < 0 {
 			e.Fatalf("%s=%s, source offset %d, is not there again, or not in its place", r.Key, r.Value, r.Offset)
 		}
@@ -179,13 +179,14 @@ func deleteHorizonStaysAtTheSource(e *Env) {
 			}
 		}
 		for i := range 3 {
-			if d := compare.Diff(record(source[p][i]), record(target[p][i])); d != "" || !source[p][i].Timestamp.Equal(old.Add(time.Duration(i)*time.Second)) {
+			if d := compare.Diff(Comparable(source[p][i]), Comparable(target[p][i])); d != "" || !source[p][i].Timestamp.Equal(old.Add(time.Duration(i)*time.Second)) {
 				e.Errorf("partition %d: record %d, at %v: %s", p, i, source[p][i].Timestamp, d)
 			}
 		}
 	}
 }
 
-func record(r *kgo.Record) compare.Record {
+// Comparable is a record as the comparison takes it.
+func Comparable(r *kgo.Record) compare.Record {
 	return compare.Record{Offset: r.Offset, Timestamp: r.Timestamp.UnixMilli(), Key: r.Key, Value: r.Value, Headers: r.Headers}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // Env is a scenario's test, its clusters and its corner of them.
@@ -137,8 +138,8 @@ func (e *Env) Topics(c *Cluster) []string {
 	return mine
 }
 
-// Config is a topic's config, "" where it has none of that name.
-func (e *Env) Config(c *Cluster, topic, name string) string {
+// configs asks for all configs of a topic.
+func (e *Env) configs(c *Cluster, topic string) []kadm.Config {
 	e.Helper()
 	rs, err := c.admin.DescribeTopicConfigs(e.ctx, topic)
 	if err != nil {
@@ -148,12 +149,30 @@ func (e *Env) Config(c *Cluster, topic, name string) string {
 	if err = errors.Join(err, r.Err); err != nil {
 		e.Fatalf("configs of %s: %v", topic, err)
 	}
-	for _, k := range r.Configs {
+	return r.Configs
+}
+
+// Config is a topic's config, "" where it has none of that name.
+func (e *Env) Config(c *Cluster, topic, name string) string {
+	e.Helper()
+	for _, k := range e.configs(c, topic) {
 		if k.Key == name {
 			return k.MaybeValue()
 		}
 	}
 	return ""
+}
+
+// OwnConfigs are the configs that were set on the topic itself.
+func (e *Env) OwnConfigs(c *Cluster, topic string) map[string]string {
+	e.Helper()
+	own := map[string]string{}
+	for _, k := range e.configs(c, topic) {
+		if k.Source == kmsg.ConfigSourceDynamicTopicConfig {
+			own[k.Key] = k.MaybeValue()
+		}
+	}
+	return own
 }
 
 // SetConfig changes a topic's config.

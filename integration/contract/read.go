@@ -133,7 +133,7 @@ func (f *Flow) WantNothingMissing(topic string) {
 				f.e.Errorf("%s/%d: the target has record %d (known: %v) at offset %d, want %d or an earlier one", topic, p, i, ok, r.Offset, next)
 				break
 			}
-			if d := compare.Diff(record(source[p][i]), record(r)); d != "" {
+			if d := compare.Diff(Comparable(source[p][i]), Comparable(r)); d != "" {
 				f.e.Errorf("%s/%d: record %d: %s", topic, p, i, d)
 			}
 			next, seen = i+1, max(seen, i+1)

@@ -70,7 +70,7 @@ func targetStampsItsOwnTimes(e *Env) {
 					e.Errorf("%s/%d: record %d has the time %v, from before the mirror", topic, p, i, r.Timestamp)
 				}
 				r.Timestamp = source[p][i].Timestamp
-				if d := compare.Diff(record(source[p][i]), record(r)); d != "" {
+				if d := compare.Diff(Comparable(source[p][i]), Comparable(r)); d != "" {
 					e.Errorf("%s/%d: record %d: %s", topic, p, i, d)
 				}
 			}
