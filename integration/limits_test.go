@@ -10,6 +10,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"mirror/integration/contract"
+	"mirror/integration/kafkatest"
+	"mirror/sidecar/status"
 )
 
 // A broker closes a connection that nothing was sent on for a while. That is no
@@ -71,7 +73,16 @@ func (k *kafka) quotasSlowItDown(e *contract.Env) {
 		defer set(c, quota, true)
 	}
 	m := e.Start()
+	m.Reached(topic, 0, 0)
+	m.Reached(topic, 1, 0)
+	links := []*kafkatest.Proxy{k.source.Nodes[0].Proxy, k.target.Nodes[0].Proxy}
+	left := links[0].Leavings() + links[1].Leavings()
 	m.CaughtUp(topic)
+	// Who takes an answer that is late by order of the broker for a dead connection
+	// connects again and again, and makes things worse.
+	if n := links[0].Leavings() + links[1].Leavings() - left; n != 0 {
+		e.Errorf("%d connections were given up", n)
+	}
 	// That the quota is in force shows at a client of the same name.
 	var waits throttled
 	probe := e.Target.Client(e, kgo.ClientID(client), kgo.WithHooks(&waits))
@@ -85,6 +96,82 @@ func (k *kafka) quotasSlowItDown(e *contract.Env) {
 		if n != 0 {
 			e.Errorf("%d errors of kind %s", n, kind)
 		}
+	}
+}
+
+// While the target is away, or there but silent, the mirror waits: what it has
+// taken of the source is what its limit allows, and as much again of what the
+// target may have stored.
+func (k *kafka) stoppedTargetMakesItWait(e *contract.Env) {
+	topic := e.Topic("t")
+	const partitions, limit, looks = 4, 4 << 20, 100
+	e.Create(e.Source, topic, partitions)
+	e.Put(e.Source, topic, randomRecords(partitions, 1, 1000)...)
+	from, to := k.source.Nodes[0].Proxy, k.target.Nodes[0].Proxy
+	e.Cleanup(to.Restore)
+	m := e.Start(contract.Flow{Keys: `memory = "4MiB"`})
+	m.CaughtUp(topic)
+	for how, stop := range map[string]func(){"away": to.Cut, "silent": to.Hold} {
+		stop()
+		before, seen, held := from.Received(), 0, int64(0)
+		e.Put(e.Source, topic, randomRecords(partitions, 100, 100_000)...) // 40 MB
+		m.Wait("the mirror to have had time to do wrong", func() string {
+			if now := m.Status().MemoryInUse; now > 0 || errors(m.Flow) > 0 {
+				held = max(held, now)
+				seen++
+			}
+			if seen < looks {
+				return fmt.Sprintf("%d looks of %d", seen, looks)
+			}
+			return ""
+		})
+		if took := from.Received() - before; held > 2*limit || took > 2*limit+1<<20 {
+			e.Errorf("with the target %s it took %d bytes of the source and held up to %d, with a limit of %d", how, took, held, limit)
+		}
+		to.Restore()
+		m.CaughtUp(topic)
+	}
+	m.WantSame(topic)
+}
+
+// With fetch sessions, partitions where nothing happens are not in the requests
+// and answers. Named in each, they would be 30 bytes and more.
+func (k *kafka) idlePartitionsCostNothing(e *contract.Env) {
+	const idle, answers = 2000, 20
+	topic, busy := e.Topic("idle"), e.Topic("busy")
+	e.Create(e.Source, topic, idle)
+	e.Create(e.Source, busy, 1)
+	m := e.Start(contract.Flow{Refresh: "10m"}) // that names them all
+	defer func() {
+		m.Stop()
+		e.Delete(e.Source, topic)
+		e.Delete(e.Target, m.TargetName(topic))
+	}()
+	m.Wait("all partitions to be copied", func() string {
+		for _, p := range m.Status().Partitions {
+			if p.State != status.Running || p.SourceEnd < 0 {
+				return fmt.Sprintf("%s/%d is %s", p.Topic, p.Partition, p.State)
+			}
+		}
+		if n := len(m.Status().Partitions); n != idle+1 {
+			return fmt.Sprintf("%d partitions", n)
+		}
+		return ""
+	})
+	link := k.source.Nodes[0].Proxy
+	sent, received := link.Sent(), link.Received()
+	for n := range answers {
+		e.Put(e.Source, busy, contract.Values(0, fmt.Sprint(n))...)
+		m.Reached(busy, 0, int64(n)) // so at least one answer for each
+	}
+	sent, received = link.Sent()-sent, link.Received()-received
+	e.Logf("%d bytes were sent and %d received for %d records, the producer's included", sent, received, answers)
+	if most := int64(answers * idle * 30 / 10); sent > most || received > most {
+		e.Errorf("%d bytes were sent and %d received for %d records beside %d idle partitions, want a tenth of what it takes to name those: %d",
+			sent, received, answers, idle, most)
+	}
+	if n := m.Status().MemoryInUse; n != 0 {
+		e.Errorf("it holds %d bytes of records while nothing happens", n)
 	}
 }
 

@@ -24,6 +24,8 @@ func (k *kafka) roughScenarios() []contract.Scenario {
 		{Name: "idle", Real: true, Alone: true, Run: k.idleConnectionsAreClosed},
 		{Name: "throttled", Real: true, Alone: true, Run: k.quotasSlowItDown},
 		{Name: "memory", Real: true, Alone: true, Run: k.memoryIsBounded},
+		{Name: "stopped-target", Real: true, Alone: true, Run: k.stoppedTargetMakesItWait},
+		{Name: "idle-partitions", Real: true, Alone: true, Limit: 3 * time.Minute, Run: k.idlePartitionsCostNothing},
 		{Name: "broker-restart", Real: true, Alone: true, Run: k.brokersAreKilled},
 	}
 }

@@ -103,5 +103,5 @@ func Everywhere() []Scenario {
 // OnRealBrokers has those that need what only a real broker does: compaction,
 // timestamps by the broker, checks of what is produced.
 func OnRealBrokers() []Scenario {
-	return slices.Concat(cleanerScenarios, timestampScenarios, refusedScenarios, bigTransactionScenarios)
+	return slices.Concat(cleanerScenarios, timestampScenarios, refusedScenarios, heavyScenarios)
 }

@@ -24,6 +24,7 @@ type Flow struct {
 	Topics         string // regular expression
 	Keys           string // more of its table
 	Tables         string // more tables, such as [flows.create]
+	Refresh        string // not 1s
 	Uncommitted    bool
 	Identity       bool // topics keep their names
 
@@ -54,6 +55,9 @@ func (e *Env) flows(fs []Flow) []*Flow {
 		if f.Topics == "" {
 			f.Topics = e.Topic(".*")
 		}
+		if f.Refresh == "" {
+			f.Refresh = "1s"
+		}
 		all = append(all, &f)
 	}
 	return all
@@ -78,7 +82,7 @@ func configText(flows []*Flow, admin string) string {
 	for _, f := range flows {
 		cluster(f.From, f.Source)
 		cluster(f.To, f.Target)
-		fmt.Fprintf(&b, "\n[[flows]]\nfrom = %q\nto = %q\ntopics = ['%s']\nrefresh = \"1s\"\n%s\n", f.From, f.To, f.Topics, f.Keys)
+		fmt.Fprintf(&b, "\n[[flows]]\nfrom = %q\nto = %q\ntopics = ['%s']\nrefresh = %q\n%s\n", f.From, f.To, f.Topics, f.Refresh, f.Keys)
 		if f.Uncommitted {
 			b.WriteString("isolation = \"read-uncommitted\"\n")
 		}
