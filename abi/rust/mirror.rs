@@ -102,6 +102,7 @@ impl Frame {
         let good = f.u32(0) == MAGIC
             && f.u16(6) == kind.id
             && end <= f.bytes.len()
+            && f.count() <= MAX_ENTRIES as usize
             && (f.count() == 0 || f.stride() >= kind.entry);
         if good {
             Ok(f)
@@ -285,6 +286,10 @@ pub const RECREATED: u32 = 4;
 pub const TRUNCATED: u32 = 5;
 
 const EMIT_OFFSET_SYNC: u16 = 1;
+/// How many offset syncs one call may emit: 4 MiB, each with its 24 bytes and 64 more.
+pub const MAX_SYNCS: u32 = (4 << 20) / (24 + 64);
+/// The most entries that a frame has.
+pub const MAX_ENTRIES: u32 = 4096;
 /// What the emit of `mirror_save` begins with; what is to be saved follows.
 pub const SAVE_HEAD: [u8; 8] = [4, 0, 0, 0, 0xff, 0xff, 0xff, 0xff];
 /// The most that `mirror_save` may save, in bytes.

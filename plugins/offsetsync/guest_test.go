@@ -175,6 +175,26 @@ func TestSyncs(t *testing.T) {
 	})
 }
 
+// A frame may have so many long runs that all their syncs are more than a call may
+// emit. Then there are fewer for each, near its end.
+func TestNeverMoreSyncsThanACallMayEmit(t *testing.T) {
+	g := plugin(t, "lag_max", "0")
+	var entries []abi.Commit
+	for i := range int64(abi.MaxEntries) {
+		entries = append(entries, run(1000000*i, 1000000*i+99999, 100000*i))
+	}
+	syncs := g.commit(abi.Flush, entries...)
+	bytes := len(syncs) * (24 + abi.EmitCost)
+	if bytes > abi.MaxEmits || bytes < abi.MaxEmits/2 {
+		t.Errorf("%d syncs, %d bytes: %d are the limit", len(syncs), bytes, abi.MaxEmits)
+	}
+	var first []string
+	for _, s := range syncs[:10] {
+		first = append(first, pair(s))
+	}
+	same(t, "the first run", first, "0:0", "99871:99871", "99935:99935", "99967:99967", "99983:99983", "99991:99991", "99995:99995", "99997:99997", "99998:99998", "99999:99999")
+}
+
 func TestEvents(t *testing.T) {
 	for _, c := range []struct {
 		event   abi.Event

@@ -18,7 +18,7 @@ mod table;
 
 use config::Config;
 use mirror::{Commit, Frame};
-use rule::State;
+use rule::{Run, State};
 use table::Table;
 
 struct Plugin {
@@ -74,6 +74,8 @@ unsafe extern "C" fn mirror_on_commit(ptr: *const u8, len: u32) -> i32 {
 }
 
 fn on_commit(frame: Frame, lag_max: i64, partitions: &mut Table) -> Result<(), i32> {
+    // What is due for a run's first record, and what a flush writes, is not counted.
+    let most = mirror::MAX_SYNCS / frame.count().max(1) as u32 - 2;
     // MirrorMaker never sees what left no record: after it there is a gap.
     for c in frame.commits().filter(Commit::stored) {
         let state = partitions.get_or_add(c.topic(), c.partition())?;
@@ -85,7 +87,12 @@ fn on_commit(frame: Frame, lag_max: i64, partitions: &mut Table) -> Result<(), i
         // Which of the range's offsets are where is not known if some were left out.
         // But who is past the last one is past all of them.
         let first = if c.one_to_one() { c.src_first() } else { last };
-        state.run(lag_max, first, last, stored, |upstream, downstream| {
+        let run = Run {
+            first,
+            last,
+            stored,
+        };
+        state.run(lag_max, run, most, |upstream, downstream| {
             c.sync(upstream, downstream)
         })?;
     }

@@ -1,6 +1,14 @@
 //! When MirrorMaker writes an offset sync: `OffsetSyncWriter` of Kafka 4.3.1, held
 //! to that class by tests.
 
+/// Records of the source offsets first..=last, stored one after the other, the last
+/// one at `stored`.
+pub struct Run {
+    pub first: i64,
+    pub last: i64,
+    pub stored: i64,
+}
+
 /// What is known of a partition.
 #[derive(Clone, Copy)]
 pub struct State {
@@ -50,24 +58,22 @@ impl State {
         due
     }
 
-    /// Takes in the records first..=last, stored one after the other up to `stored`,
-    /// and hands over syncs in ascending order. The state is then what it is after
-    /// one record at a time. After the first record only the lag makes syncs due, each
-    /// `lag_max + 1` after the one before; of these, those are handed over that are
-    /// the last, one before it, two, four, eight... So in a run of any length a
-    /// reader's error is below its distance to the end of the run, or `lag_max`: what
-    /// MirrorMaker's reader keeps of them all is no better (OffsetSyncStore).
-    pub fn run<F>(
-        &mut self,
-        lag_max: i64,
-        first: i64,
-        last: i64,
-        stored: i64,
-        mut sync: F,
-    ) -> Result<(), i32>
+    /// Takes in a run of records and hands over syncs in ascending order. The state is
+    /// then what it is after one record at a time. After the first record only the lag
+    /// makes syncs due, each `lag_max + 1` after the one before; of these, those are
+    /// handed over that are the last, one before it, two, four, eight..., `most` of
+    /// them. So the nearest sync is never further back than the end of the run is ahead,
+    /// or `lag_max`: of all of them MirrorMaker's reader (OffsetSyncStore) would keep
+    /// about as many.
+    pub fn run<F>(&mut self, lag_max: i64, run: Run, most: u32, mut sync: F) -> Result<(), i32>
     where
         F: FnMut(i64, i64) -> Result<(), i32>,
     {
+        let Run {
+            first,
+            last,
+            stored,
+        } = run;
         let shift = stored.wrapping_sub(last);
         if self.record(lag_max, first, first.wrapping_add(shift)) {
             sync(first, self.downstream)?;
@@ -83,22 +89,15 @@ impl State {
         if next > stored {
             return Ok(());
         }
-        let more = (stored - next) / step; // that are due after the next
-        self.due = next + more * step;
+        let before = (stored - next) / step; // as many are due before the last one
+        self.due = next + before * step;
         self.held = self.due != stored;
-        let mut back = if more == 0 {
-            0
-        } else {
-            1 << (63 - more.leading_zeros())
-        };
-        loop {
+        let powers = (i64::BITS - before.leading_zeros()).min(most - 1);
+        for back in (0..powers).rev().map(|n| 1 << n).chain([0]) {
             let downstream = self.due - back * step;
             sync(downstream.wrapping_sub(shift), downstream)?;
-            if back == 0 {
-                return Ok(());
-            }
-            back /= 2;
         }
+        Ok(())
     }
 
     /// The pair whose sync was held back, which it is no more.
