@@ -86,8 +86,9 @@ func TestTopLevel(t *testing.T) {
 
 // layers of sidecar, lowest first. A package imports lower ones only.
 var layers = [][]string{
-	{"batch", "config", "status", "embedded"},
-	{"policy", "cluster", "metrics", "compare", "wire"},
+	{"batch", "config", "embedded"},
+	{"status"},
+	{"policy", "cluster", "metrics", "compare", "wire", "reload"},
 	{"fetch", "produce", "positions", "offsets", "topics", "admin"},
 	{"resume"},
 	{"pipeline"},

@@ -26,14 +26,20 @@ type Mirror struct {
 	embedded map[string]*embedded.Cluster
 	clusters map[string]*cluster.Cluster
 	flows    []*pipeline.Flow
+	level    *slog.LevelVar
 	closing  sync.Once
+
+	reloading sync.Mutex // one reload at a time
+	mu        sync.Mutex
+	config    configured
 }
 
 // New opens what the config names: embedded clusters start, certificates and
 // keys are read. It connects to nothing. Run, or Close where that is never
-// called, gives it all back.
-func New(cfg *config.Config, version string, log *slog.Logger) (*Mirror, error) {
-	m := &Mirror{version: version, started: time.Now(), log: log,
+// called, gives it all back. level is that of log, which a reload may change; nil
+// where log.level is not about log.
+func New(cfg *config.Config, version string, log *slog.Logger, level *slog.LevelVar) (*Mirror, error) {
+	m := &Mirror{version: version, started: time.Now(), log: log, level: level, config: newConfigured(cfg),
 		embedded: map[string]*embedded.Cluster{}, clusters: map[string]*cluster.Cluster{}}
 	for alias, c := range cfg.Clusters {
 		if err := m.open(alias, c); err != nil {
@@ -109,6 +115,7 @@ func (m *Mirror) Status() status.Report {
 		r.Reasons = append(r.Reasons, reasons(&s)...)
 	}
 	r.Ready = len(r.Reasons) == 0
+	r.Config, r.Warnings = m.configStatus()
 	return r
 }
 

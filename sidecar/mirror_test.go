@@ -25,7 +25,7 @@ func open(t *testing.T, toml string) *Mirror {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := New(cfg, "v1", slog.New(slog.DiscardHandler))
+	m, err := New(cfg, "v1", slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,6 +67,30 @@ func eventually(t *testing.T, missing func() string) {
 	}
 }
 
+// producer is a client of an embedded cluster; who calls it closes it.
+func producer(t *testing.T, bootstrap []string) *kgo.Client {
+	t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(bootstrap...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cl
+}
+
+func create(t *testing.T, cl *kgo.Client, topic string) {
+	t.Helper()
+	if _, err := kadm.NewClient(cl).CreateTopic(t.Context(), 2, 1, nil, topic); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func send(t *testing.T, cl *kgo.Client, topic, value string) {
+	t.Helper()
+	if err := cl.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Value: []byte(value)}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestFlowsOnEmbeddedClusters(t *testing.T) {
 	m := open(t, embeddedPair)
 	if r := m.Status(); r.Ready || len(r.Flows) != 2 || r.Version != "v1" || len(r.Reasons) != 2 {
@@ -76,17 +100,10 @@ func TestFlowsOnEmbeddedClusters(t *testing.T) {
 	ran := make(chan error, 1)
 	go func() { ran <- m.Run(ctx) }()
 
-	cl, err := kgo.NewClient(kgo.SeedBrokers(m.Bootstrap("primary")...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := kadm.NewClient(cl).CreateTopic(t.Context(), 2, 1, nil, "orders"); err != nil {
-		t.Fatal(err)
-	}
+	cl := producer(t, m.Bootstrap("primary"))
+	create(t, cl, "orders")
 	for i := range 10 {
-		if err := cl.ProduceSync(t.Context(), &kgo.Record{Topic: "orders", Value: fmt.Append(nil, i)}).FirstErr(); err != nil {
-			t.Fatal(err)
-		}
+		send(t, cl, "orders", fmt.Sprint(i))
 	}
 	cl.Close()
 	eventually(t, func() string {
@@ -132,7 +149,7 @@ to = "backup"
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := New(cfg, "v1", slog.New(slog.DiscardHandler))
+	m, err := New(cfg, "v1", slog.New(slog.DiscardHandler), nil)
 	if err == nil {
 		m.Close()
 		t.Fatal("a CA file that is not there is taken")

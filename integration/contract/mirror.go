@@ -209,7 +209,7 @@ func (e *Env) Start(flows ...Flow) *Mirror {
 		e.Fatal(err)
 	}
 	log := slog.NewTextHandler(io.MultiWriter(e.Output(), &m.log), nil)
-	app, err := sidecar.New(cfg, "test", slog.New(log))
+	app, err := sidecar.New(cfg, "test", slog.New(log), nil)
 	if err != nil {
 		e.Fatal(err)
 	}

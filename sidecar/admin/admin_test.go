@@ -27,7 +27,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func report() status.Report {
 	return status.Report{
 		Version: "v1.2.3", Started: time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC), Ready: false,
-		Reasons: []string{"primary->backup: orders/1 is stalled at offset 41"},
+		Reasons: []string{"primary->backup: orders/1 is stalled at offset 41"}, Warnings: []string{"look here"},
+		Config: status.Config{
+			File: "mirror.toml", Generation: 3, Loaded: time.Date(2026, 1, 31, 12, 0, 2, 0, time.UTC),
+			NeedsRestart: []config.Change{{Key: "log.format", Line: 3, Old: `"auto"`, New: `"json"`}},
+			Reloads:      map[string]uint64{status.ReloadApplied: 2, status.ReloadRefused: 1},
+			Last: &status.Reload{
+				At: time.Date(2026, 1, 31, 12, 0, 4, 0, time.UTC), Trigger: status.TriggerFile, Result: status.ReloadRefused, Generation: 3,
+				Problems: []string{"mirror.toml:9: flows[0].lane: unknown key"},
+			},
+		},
 		Flows: []status.Flow{{
 			Name: "primary->backup", From: "primary", To: "backup", State: status.Running, Lanes: 2,
 			MemoryInUse: 4096, MemoryLimit: 16 << 20, PositionsSave: time.Date(2026, 1, 31, 12, 0, 5, 0, time.UTC),
@@ -48,10 +57,18 @@ func report() status.Report {
 	}
 }
 
+// unasked is the reload of a server that nobody asks for one.
+func unasked(context.Context) (status.Reload, error) { panic("a reload") }
+
 // serve runs a server over source until the test ends.
 func serve(t *testing.T, source func() status.Report) (url string) {
 	t.Helper()
-	s, err := Listen(config.Admin{Listen: "127.0.0.1:0"}, source, slog.New(slog.DiscardHandler))
+	return serveWith(t, source, unasked)
+}
+
+func serveWith(t *testing.T, source func() status.Report, reload Reload) (url string) {
+	t.Helper()
+	s, err := Listen(config.Admin{Listen: "127.0.0.1:0"}, source, reload, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +108,7 @@ func TestEndpoints(t *testing.T) {
 	}{
 		{"/", 200, endpoints},
 		{"/healthz", 200, "ok\n"},
-		{"/readyz", 503, "{\n  \"ready\": false,\n  \"reasons\": [\n    \"primary->backup: orders/1 is stalled at offset 41\"\n  ]\n}\n"},
+		{"/readyz", 503, "{\n  \"ready\": false,\n  \"reasons\": [\n    \"primary->backup: orders/1 is stalled at offset 41\"\n  ],\n  \"warnings\": [\n    \"look here\"\n  ]\n}\n"},
 		{"/stats", 404, "there is no /stats here; what there is:\n\n" + endpoints},
 	} {
 		if code, body := get(t, url+c.path); code != c.code || body != c.want {
@@ -108,7 +125,7 @@ func TestEndpoints(t *testing.T) {
 
 func TestReady(t *testing.T) {
 	url := serve(t, func() status.Report { return status.Report{Ready: true} })
-	if code, body := get(t, url+"/readyz"); code != 200 || body != "{\n  \"ready\": true,\n  \"reasons\": []\n}\n" {
+	if code, body := get(t, url+"/readyz"); code != 200 || body != "{\n  \"ready\": true,\n  \"reasons\": [],\n  \"warnings\": []\n}\n" {
 		t.Errorf("%d %q", code, body)
 	}
 }
@@ -133,7 +150,7 @@ func TestStatusGolden(t *testing.T) {
 
 func TestStatusHasNoNullLists(t *testing.T) {
 	_, body := get(t, serve(t, func() status.Report { return status.Report{Flows: []status.Flow{{}}} })+"/status")
-	for _, list := range []string{"reasons", "topics", "partitions"} {
+	for _, list := range []string{"reasons", "warnings", "needs_restart", "topics", "partitions"} {
 		if !strings.Contains(body, `"`+list+`": []`) {
 			t.Errorf("%s is not an empty list in %s", list, body)
 		}
@@ -144,9 +161,9 @@ func TestStatusHasNoNullLists(t *testing.T) {
 	}
 }
 
-func TestNothingCanBeChanged(t *testing.T) {
+func TestOnlyAReloadCanBeAskedFor(t *testing.T) {
 	url := serve(t, report)
-	for _, path := range []string{"/", "/healthz", "/status", "/metrics", "/other"} {
+	for _, path := range []string{"/", "/healthz", "/status", "/metrics", "/other", "/-/other"} {
 		resp, err := http.Post(url+path, "", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -165,12 +182,12 @@ func TestAddressInUse(t *testing.T) {
 	}
 	defer taken.Close()
 	address := taken.Addr().String()
-	_, err = Listen(config.Admin{Listen: address}, report, slog.New(slog.DiscardHandler))
+	_, err = Listen(config.Admin{Listen: address}, report, unasked, slog.New(slog.DiscardHandler))
 	if err == nil || !strings.HasPrefix(err.Error(), "admin.listen: ") || !strings.Contains(err.Error(), address) ||
 		!strings.Contains(err.Error(), "Choose another port") {
 		t.Error(err)
 	}
-	if _, err = Listen(config.Admin{Listen: "127.0.0.1:http-alt-x"}, report, slog.New(slog.DiscardHandler)); err == nil ||
+	if _, err = Listen(config.Admin{Listen: "127.0.0.1:http-alt-x"}, report, unasked, slog.New(slog.DiscardHandler)); err == nil ||
 		!strings.HasPrefix(err.Error(), `admin.listen = "127.0.0.1:http-alt-x": `) {
 		t.Error(err)
 	}
@@ -183,7 +200,7 @@ func TestStopFinishesRequests(t *testing.T) {
 		close(asked)
 		<-answer
 		return status.Report{Ready: true}
-	}, slog.New(slog.DiscardHandler))
+	}, unasked, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +245,7 @@ func waitClosed(t *testing.T, address string) {
 }
 
 func TestRunTellsWhyItEnded(t *testing.T) {
-	s, err := Listen(config.Admin{Listen: "127.0.0.1:0"}, report, slog.New(slog.DiscardHandler))
+	s, err := Listen(config.Admin{Listen: "127.0.0.1:0"}, report, unasked, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,13 +14,14 @@ import (
 // endpoints are what / lists.
 const endpoints = `mirror
 
-/healthz   200 while the process runs
-/readyz    200 when it mirrors, else 503; JSON with the reasons
-/status    everything it knows of itself, as JSON
-/metrics   for Prometheus
+/healthz    200 while the process runs
+/readyz     200 when it mirrors, else 503; JSON with the reasons, and with warnings
+/status     everything it knows of itself, as JSON
+/metrics    for Prometheus
+/-/reload   POST reads the config again: what was applied, what needs a restart
 `
 
-func handler(source func() status.Report, gatherer prometheus.Gatherer) http.Handler {
+func handler(source func() status.Report, reload Reload, gatherer prometheus.Gatherer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, endpoints) })
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok\n") })
@@ -30,13 +31,19 @@ func handler(source func() status.Report, gatherer prometheus.Gatherer) http.Han
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
 		writeText(w, http.StatusNotFound, fmt.Sprintf("there is no %s here; what there is:\n\n%s", r.URL.Path, endpoints))
 	})
-	return mux
+	// Apart, as only here the path comes before the method.
+	top := http.NewServeMux()
+	top.HandleFunc(ReloadPath, func(w http.ResponseWriter, r *http.Request) { serveReload(w, r, reload) })
+	top.Handle("/", mux)
+	return top
 }
 
 // readiness is the answer of /readyz.
 type readiness struct {
 	Ready   bool     `json:"ready"`
 	Reasons []string `json:"reasons"` // why not; empty when ready
+	// Warnings are for somebody to see to, ready or not: a config that was refused.
+	Warnings []string `json:"warnings"`
 }
 
 func serveReady(w http.ResponseWriter, r status.Report) {
@@ -44,13 +51,18 @@ func serveReady(w http.ResponseWriter, r status.Report) {
 	if !r.Ready {
 		code = http.StatusServiceUnavailable
 	}
-	writeJSON(w, code, readiness{r.Ready, array(r.Reasons)})
+	writeJSON(w, code, readiness{r.Ready, array(r.Reasons), array(r.Warnings)})
 }
 
 // whole makes lists of what is null, so that readers of the JSON need not tell
 // the two apart.
 func whole(r status.Report) status.Report {
-	r.Reasons = array(r.Reasons)
+	r.Reasons, r.Warnings = array(r.Reasons), array(r.Warnings)
+	r.Config.NeedsRestart = array(r.Config.NeedsRestart)
+	if r.Config.Last != nil {
+		last := wholeReload(*r.Config.Last)
+		r.Config.Last = &last
+	}
 	flows := make([]status.Flow, 0, len(r.Flows))
 	for _, f := range r.Flows {
 		f.Topics = array(f.Topics)

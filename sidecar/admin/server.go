@@ -1,5 +1,6 @@
 // Package admin serves a running mirror's health, status and metrics over
-// HTTP. It reads status reports and changes nothing.
+// HTTP. It reads status reports and changes nothing itself; a reload of the config
+// can be asked for.
 package admin
 
 import (
@@ -31,8 +32,9 @@ type Server struct {
 }
 
 // Listen opens the config's address and makes a server that takes a report from
-// source for each request, from any goroutine. Run or Close must follow.
-func Listen(c config.Admin, source func() status.Report, log *slog.Logger) (*Server, error) {
+// source for each request, from any goroutine. Run or Close must follow. reload
+// may be called by several at a time.
+func Listen(c config.Admin, source func() status.Report, reload Reload, log *slog.Logger) (*Server, error) {
 	l, err := net.Listen("tcp", c.Listen)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -41,7 +43,7 @@ func Listen(c config.Admin, source func() status.Report, log *slog.Logger) (*Ser
 		return nil, fmt.Errorf("admin.listen = %q: %w", c.Listen, err)
 	}
 	return &Server{listener: l, http: http.Server{
-		Handler:           handler(source, metrics.NewRegistry(source, c.Granularity)),
+		Handler:           handler(source, reload, metrics.NewRegistry(source, c.Granularity)),
 		ReadHeaderTimeout: requestTimeout,
 		ReadTimeout:       requestTimeout,
 		WriteTimeout:      answerTimeout,

@@ -70,7 +70,7 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 }
 
 func commands() []*cli.Command {
-	all := []*cli.Command{runCommand(), validateCommand(), demoCommand(), versionCommand()}
+	all := []*cli.Command{runCommand(), reloadCommand(), validateCommand(), demoCommand(), versionCommand()}
 	for _, c := range all {
 		c.HideHelpCommand = true
 		c.OnUsageError = asUsageError
@@ -105,4 +105,21 @@ func report(err error, stderr io.Writer) int {
 // configFlag names the config file.
 func configFlag() cli.Flag {
 	return &cli.StringFlag{Name: "config", Aliases: []string{"c"}, Value: "mirror.toml", Usage: "the config `FILE`", TakesFile: true}
+}
+
+// outputFlag chooses between an answer for people and one for programs.
+func outputFlag() cli.Flag {
+	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "text", Usage: "`FORMAT` of the answer: text or json"}
+}
+
+// wantsJSON reads the outputFlag.
+func wantsJSON(c *cli.Context) (bool, error) {
+	switch o := c.String("output"); o {
+	case "json":
+		return true, nil
+	case "text":
+		return false, nil
+	default:
+		return false, usagef("no output %q, %s", o, config.Suggest(o, []string{"text", "json"}))
+	}
 }

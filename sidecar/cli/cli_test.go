@@ -47,7 +47,7 @@ func TestCommandLines(t *testing.T) {
 		code           int
 		stdout, stderr string // parts of them; "": nothing at all
 	}{
-		{"", 64, "", "which verb? There is run, validate, "},
+		{"", 64, "", "which verb? There is run, reload, "},
 		{"vadilate", 64, "", `no verb "vadilate", did you mean "validate"?`},
 		{"-c x run", 64, "", "flag -c before a verb"},
 		{"--help", 0, "Exit codes: 0 ok, 1 failed, 64 wrong usage, 130", ""},

@@ -50,12 +50,12 @@ func runDemo(c *cli.Context) error {
 		return usagef("--rate %d: give 1 record a second or more", c.Int("rate"))
 	}
 	// The mirror's progress is in the table; only what is wrong is logged.
-	log := newLogger(config.Log{Level: slog.LevelWarn, Format: "text"}, c.App.ErrWriter)
+	log, _ := newLogger(config.Log{Level: slog.LevelWarn, Format: "text"}, c.App.ErrWriter)
 	terminal := isTerminal(c.App.Writer)
 	return untilSignal(c.Context, log, func(ctx context.Context) error {
 		return demo.Run(ctx, demo.Options{
 			Open: func(cfg *config.Config, log *slog.Logger) (demo.Mirror, error) {
-				return sidecar.New(cfg, build().Version, log)
+				return sidecar.New(cfg, build().Version, log, nil)
 			},
 			For:      c.Duration("for"),
 			Rate:     c.Int("rate"),

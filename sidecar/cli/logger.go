@@ -10,13 +10,15 @@ import (
 	"mirror/sidecar/config"
 )
 
-// newLogger logs to w as the config says.
-func newLogger(c config.Log, w io.Writer) *slog.Logger {
-	options := &slog.HandlerOptions{Level: c.Level}
+// newLogger logs to w as the config says, from a level on that may change later.
+func newLogger(c config.Log, w io.Writer) (*slog.Logger, *slog.LevelVar) {
+	level := new(slog.LevelVar)
+	level.Set(c.Level)
+	options := &slog.HandlerOptions{Level: level}
 	if c.Format == "text" || c.Format == "auto" && isTerminal(w) {
-		return slog.New(slog.NewTextHandler(w, options))
+		return slog.New(slog.NewTextHandler(w, options)), level
 	}
-	return slog.New(slog.NewJSONHandler(w, options))
+	return slog.New(slog.NewJSONHandler(w, options)), level
 }
 
 func isTerminal(w io.Writer) bool {

@@ -5,13 +5,18 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"os/signal"
 	"runtime/debug"
+	"sync"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 
 	"mirror/sidecar"
 	"mirror/sidecar/admin"
 	"mirror/sidecar/config"
+	"mirror/sidecar/reload"
+	"mirror/sidecar/status"
 )
 
 func runCommand() *cli.Command {
@@ -19,7 +24,8 @@ func runCommand() *cli.Command {
 		Name:  "run",
 		Usage: "mirror, in the foreground, until a signal",
 		Description: `SIGTERM or SIGINT drains each flow and saves its positions, within the flow's
-grace time, and exits 0. A second signal exits 130 at once.
+grace time, and exits 0. A second signal exits 130 at once. SIGHUP, a change of the
+config file and mirror reload apply the file again: see mirror reload --help.
 
 Examples:
 
@@ -40,8 +46,11 @@ func run(c *cli.Context) error {
 		return err
 	}
 	saveMemory()
-	log := newLogger(cfg.Log, c.App.ErrWriter)
-	return untilSignal(c.Context, log, func(ctx context.Context) error { return mirror(ctx, cfg, log) })
+	log, level := newLogger(cfg.Log, c.App.ErrWriter)
+	hangups := make(chan os.Signal, 1) // one that waits is enough: what is read is as it is then
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	return untilSignal(c.Context, log, func(ctx context.Context) error { return mirror(ctx, cfg, log, level, hangups) })
 }
 
 // gcPercent is how much garbage may grow over what is in use before it is
@@ -56,33 +65,45 @@ func saveMemory() {
 	}
 }
 
-// mirror runs the flows, and the admin server beside them until they have ended.
-func mirror(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error) {
-	m, err := sidecar.New(cfg, build().Version, log)
+// mirror runs the flows, and beside them until they have ended the admin server.
+// Until ctx ends it reloads the config when something calls for it.
+func mirror(ctx context.Context, cfg *config.Config, log *slog.Logger, level *slog.LevelVar, hangups <-chan os.Signal) (err error) {
+	m, err := sidecar.New(cfg, build().Version, log, level)
 	if err != nil {
 		return err
 	}
-	log.Info("mirror starts", "version", build().Version, "config", cfg.File, "flows", len(cfg.Flows))
-	if cfg.Admin.Listen == "" {
-		err = m.Run(ctx)
-	} else {
-		err = runWithAdmin(ctx, m, cfg.Admin, log)
+	load := func() (*config.Config, error) { return config.Load(cfg.File) }
+	reloader := reload.New(reload.Options{
+		Do:    func(ctx context.Context, trigger string) status.Reload { return m.Reload(ctx, trigger, load) },
+		Files: m.Files, Signals: hangups, Log: log,
+	})
+	run := m.Run
+	if cfg.Admin.Listen != "" {
+		server, err := admin.Listen(cfg.Admin, m.Status, reloader.Request, log)
+		if err != nil {
+			m.Close()
+			return err
+		}
+		log.Info("admin server listens", "address", server.Addr())
+		run = func(ctx context.Context) error { return serveWhile(ctx, server, m.Run) }
 	}
+	log.Info("mirror starts", "version", build().Version, "config", cfg.File, "flows", len(cfg.Flows))
+	reloading, stopReloading := context.WithCancel(ctx)
+	defer stopReloading()
+	var reloads sync.WaitGroup
+	reloads.Go(func() { reloader.Run(reloading) })
+	err = run(ctx)
+	stopReloading()
+	reloads.Wait()
 	if err == nil {
 		log.Info("mirror stopped")
 	}
 	return err
 }
 
-func runWithAdmin(ctx context.Context, m *sidecar.Mirror, c config.Admin, log *slog.Logger) error {
-	server, err := admin.Listen(c, m.Status, log)
-	if err != nil {
-		m.Close()
-		return err
-	}
-	log.Info("admin server listens", "address", server.Addr())
-
-	// While the flows drain the server still answers; when it fails they stop.
+// serveWhile runs the admin server while run runs: it still answers while flows
+// drain, and when it fails they stop.
+func serveWhile(ctx context.Context, server *admin.Server, run func(context.Context) error) error {
 	flows, stopFlows := context.WithCancel(ctx)
 	defer stopFlows()
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
@@ -92,7 +113,7 @@ func runWithAdmin(ctx context.Context, m *sidecar.Mirror, c config.Admin, log *s
 		served <- server.Run(serving)
 		stopFlows()
 	}()
-	err = m.Run(flows)
+	err := run(flows)
 	stopServing()
 	return errors.Join(err, <-served)
 }

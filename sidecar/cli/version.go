@@ -7,8 +7,6 @@ import (
 	"runtime/debug"
 
 	"github.com/urfave/cli/v2"
-
-	"mirror/sidecar/config"
 )
 
 func versionCommand() *cli.Command {
@@ -19,7 +17,7 @@ func versionCommand() *cli.Command {
 
    mirror version
    mirror version -o json`,
-		Flags:  []cli.Flag{&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "text", Usage: "`FORMAT` of the answer: text or json"}},
+		Flags:  []cli.Flag{outputFlag()},
 		Action: version,
 	}
 }
@@ -61,24 +59,24 @@ func version(c *cli.Context) error {
 	if err := noArguments(c); err != nil {
 		return err
 	}
+	asJSON, err := wantsJSON(c)
+	if err != nil {
+		return err
+	}
 	b := build()
-	switch c.String("output") {
-	case "json":
+	if asJSON {
 		e := json.NewEncoder(c.App.Writer)
 		e.SetIndent("", "  ")
 		return e.Encode(b)
-	case "text":
-		text := "mirror " + b.Version
-		if b.Commit != "" {
-			text += ", commit " + b.Commit
-			if b.Modified {
-				text += " with changes"
-			}
-			text += " of " + b.Time
-		}
-		_, err := fmt.Fprintf(c.App.Writer, "%s, %s, %s\n", text, b.Go, b.Platform)
-		return err
-	default:
-		return usagef("no output %q, %s", c.String("output"), config.Suggest(c.String("output"), []string{"text", "json"}))
 	}
+	text := "mirror " + b.Version
+	if b.Commit != "" {
+		text += ", commit " + b.Commit
+		if b.Modified {
+			text += " with changes"
+		}
+		text += " of " + b.Time
+	}
+	_, err = fmt.Fprintf(c.App.Writer, "%s, %s, %s\n", text, b.Go, b.Platform)
+	return err
 }

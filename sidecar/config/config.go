@@ -4,6 +4,7 @@
 package config
 
 import (
+	"crypto/sha256"
 	"log/slog"
 	"regexp"
 	"time"
@@ -16,6 +17,7 @@ type Config struct {
 	Log      Log
 	Clusters map[string]Cluster // by alias
 	Flows    []Flow             // in the file's order
+	Digest   [sha256.Size]byte  `json:"-"` // of the file's text
 
 	lines   lines   // where its keys are
 	sources sources // what the environment has completed

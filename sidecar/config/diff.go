@@ -118,7 +118,7 @@ func (c *Config) flow(name string) *Flow {
 // is checked as a whole; the error is an *Error then.
 func Merge(running, next *Config) (*Config, error) {
 	merged := *running
-	merged.lines, merged.sources = next.lines, sources{}
+	merged.Digest, merged.lines, merged.sources = next.Digest, next.lines, sources{}
 	maps.Copy(merged.sources, running.sources)
 	maps.Copy(merged.sources, next.sources)
 	take(fileKeys, &merged, next)

@@ -1,5 +1,7 @@
 package config
 
+import "slices"
+
 // Whether a key's change takes effect in a running mirror. What is bound to
 // connections, to names on the target or to where a flow began is not changed
 // under its feet.
@@ -78,3 +80,18 @@ var (
 		{"positions.connector", restart, func(f *Flow) any { return &f.Positions.Connector }},
 	}
 )
+
+// LiveKeys are the keys that a reload applies, without the tables of clusters and
+// flows that they are in.
+func LiveKeys() []string {
+	return slices.Concat(liveNames(fileKeys), liveNames(clusterKeys), liveNames(flowKeys))
+}
+
+func liveNames[T any](keys []key[T]) (names []string) {
+	for _, k := range keys {
+		if k.live {
+			names = append(names, k.name)
+		}
+	}
+	return names
+}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -29,6 +30,35 @@ func TestEveryKeyIsClassified(t *testing.T) {
 		if !slices.Contains(read, k) {
 			t.Errorf("%s is in keys.go and is never read", k)
 		}
+	}
+}
+
+// The reference says which keys apply live.
+func TestReferenceMarksWhatAppliesLive(t *testing.T) {
+	_, full := uncommented(t)
+	index, text := indexLines(full), strings.Split(full, "\n")
+	mark := regexp.MustCompile(`# live\b`)
+	marks := 0
+	check := func(key string, live bool) {
+		line := text[index[key]-1]
+		if mark.MatchString(line) != live {
+			t.Errorf("%s applies live: %v, but its line is %s", key, live, line)
+		}
+		if live {
+			marks++
+		}
+	}
+	for _, k := range fileKeys {
+		check(k.name, k.live)
+	}
+	for _, k := range clusterKeys {
+		check("clusters.primary."+k.name, k.live)
+	}
+	for _, k := range flowKeys {
+		check("flows[0]."+k.name, k.live)
+	}
+	if n := len(mark.FindAllString(full, -1)); n != marks || n != len(LiveKeys()) {
+		t.Errorf("%d lines are marked, %d keys apply live", n, marks)
 	}
 }
 
@@ -60,7 +90,7 @@ func readKeys(r *reader) (keys []string) {
 
 // Every field has a key: one that had none would change without a word.
 func TestEveryFieldHasAKey(t *testing.T) {
-	reach(t, fileKeys, "File", "Clusters", "Flows")
+	reach(t, fileKeys, "File", "Digest", "Clusters", "Flows")
 	reach(t, clusterKeys, "Alias")
 	reach(t, flowKeys)
 }

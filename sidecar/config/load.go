@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -32,6 +33,29 @@ func Parse(name string, data []byte, getenv func(string) (string, bool)) (*Confi
 	return c, nil
 }
 
+// AdminListen is admin.listen of the file at path, whatever else is wrong there:
+// a mirror that runs is asked at that address also about a file that it would
+// refuse.
+func AdminListen(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read the config file: %w", err)
+	}
+	values := map[string]any{}
+	if _, err := toml.Decode(string(data), &values); err != nil {
+		_, err = Parse(path, data, os.LookupEnv) // which says it better
+		return "", err
+	}
+	r := &reader{file: path, getenv: os.LookupEnv, lines: indexLines(string(data)), sources: sources{}}
+	admin := readAdmin(r.table("", "", values).table("admin"))
+	for _, p := range r.problems {
+		if p.Key == "admin" || p.Key == "admin.listen" {
+			return "", &Error{[]Problem{p}}
+		}
+	}
+	return admin.Listen, nil
+}
+
 // read is Parse that also shows its reader.
 func read(name string, data []byte, getenv func(string) (string, bool)) (*Config, *reader) {
 	r := &reader{file: name, getenv: getenv, sources: sources{}}
@@ -53,6 +77,7 @@ func read(name string, data []byte, getenv func(string) (string, bool)) (*Config
 	root := r.table("", "", values)
 	c := &Config{
 		File:     name,
+		Digest:   sha256.Sum256(data),
 		lines:    r.lines,
 		sources:  r.sources,
 		Admin:    readAdmin(root.table("admin")),

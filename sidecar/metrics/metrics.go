@@ -35,7 +35,7 @@ func NewRegistry(source func() status.Report, granularity string) *prometheus.Re
 
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range [][]*prometheus.Desc{processDescs, flowDescs, c.partitions.descs} {
+	for _, d := range [][]*prometheus.Desc{processDescs, configDescs, flowDescs, c.partitions.descs} {
 		for _, desc := range d {
 			to <- desc
 		}
@@ -46,6 +46,7 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	report := c.source()
 	collectProcess(to, &report)
+	collectConfig(to, &report.Config)
 	for i := range report.Flows {
 		f := &report.Flows[i]
 		collectFlow(to, f)

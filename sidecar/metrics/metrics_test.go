@@ -25,6 +25,10 @@ var update = flag.Bool("update", false, "write the golden file anew")
 func report() status.Report {
 	return status.Report{
 		Version: "v1.2.3", Ready: false, Reasons: []string{"primary->backup: orders/1 is stalled"},
+		Config: status.Config{
+			Generation: 4, Loaded: time.UnixMilli(1_700_000_000_250), Reloads: map[string]uint64{status.ReloadApplied: 3, status.ReloadRefused: 2},
+			NeedsRestart: []config.Change{{Key: "admin.listen"}}, Last: &status.Reload{Result: status.ReloadRefused},
+		},
 		Flows: []status.Flow{{
 			Name: "primary->backup", From: "primary", To: "backup", State: status.Running, Lanes: 2,
 			MemoryInUse: 4096, MemoryLimit: 16 << 20, PositionsSave: time.UnixMilli(1_700_000_000_500),

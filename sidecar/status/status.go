@@ -11,7 +11,10 @@ type Report struct {
 	Started time.Time `json:"started"`
 	Ready   bool      `json:"ready"`
 	Reasons []string  `json:"reasons"` // why it is not ready; empty when it is
-	Flows   []Flow    `json:"flows"`
+	// Warnings are for somebody to see to, and make nothing unready.
+	Warnings []string `json:"warnings"`
+	Config   Config   `json:"config"`
+	Flows    []Flow   `json:"flows"`
 }
 
 // Flow is one direction, from a source cluster to a target cluster.
