@@ -16,7 +16,7 @@ demo *args:
 
 # every test; those on real Kafka too, where there is Docker and the image
 test *args:
-    go test -count=1 {{ args }} ./...
+    go test -count=1 -timeout 30m {{ args }} ./...
 
 # every test that needs no Docker, with the race detector
 race *args:
@@ -24,7 +24,11 @@ race *args:
 
 # the scenarios on real Kafka; without Docker this fails where `test` skips
 integration *args:
-    KAFKA_TEST_REQUIRED=1 go test -count=1 {{ args }} ./integration/...
+    KAFKA_TEST_REQUIRED=1 go test -count=1 -timeout 30m {{ args }} ./integration/...
+
+# a long round of faults on real Kafka: 20 kills of the mirror, and brokers away for so long each time
+faults outage="3m":
+    MIRROR_TEST_KILLS=20 MIRROR_TEST_OUTAGE={{ outage }} KAFKA_TEST_REQUIRED=1 go test -count=1 -timeout 0 -v -run TestThree ./integration
 
 # the built-in plugin's .wasm, from its source in Rust
 wasm:
