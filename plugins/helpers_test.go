@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -128,6 +129,19 @@ type bench struct {
 	gen *Generation
 }
 
+// cacheDir is where the tests keep compiled guests.
+var cacheDir string
+
+func TestMain(m *testing.M) {
+	var err error
+	if cacheDir, err = os.MkdirTemp("", "plugins"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	os.RemoveAll(cacheDir)
+	os.Exit(code)
+}
+
 func newRecord() *record { return &record{emits: map[string][]Emit{}} }
 
 func (r *record) options() Options {
@@ -137,7 +151,7 @@ func (r *record) options() Options {
 		}
 		return a
 	}})
-	return Options{Flow: "a->b", From: "a", To: "b", Number: 7, Log: slog.New(h)}
+	return Options{Flow: "a->b", From: "a", To: "b", Number: 7, CacheDir: cacheDir, Log: slog.New(h)}
 }
 
 func load(t testing.TB, r *record, specs ...Spec) *Generation {

@@ -32,6 +32,7 @@ type instance struct {
 	caller   context.Context // of the call under way
 	deadline time.Time
 	call     *call
+	staged   []Emit // of the last call, for its room
 	said     string // by fail
 	clock    clock
 }
@@ -110,8 +111,8 @@ func (i *instance) greet() error {
 }
 
 // tell calls a hook with a frame: fill adds its entries, which are about keys, and
-// extras beside those that every frame has. The result is what the guest emitted. The
-// error is ctx's, errNoRoom, or a *Failure; with abi.Retry in it the instance is fine.
+// extras beside those that every frame has. The result is what the guest emitted, valid
+// until the next call. The error is ctx's, errNoRoom, or a *Failure; with abi.Retry in it the instance is fine.
 // A hook that the guest does not have is told nothing.
 func (i *instance) tell(ctx context.Context, h abi.Hook, flags uint16, attempt int, keys []Key, fill func(*abi.Encoder)) ([]Emit, error) {
 	if i.hooks[h] == nil {
@@ -161,10 +162,11 @@ func (i *instance) pass(h abi.Hook, flags uint16, attempt int, keys []Key, fill 
 	if ptr%8 != 0 || !i.memory.Write(ptr, frame) {
 		return nil, &Failure{Hook: h, Status: abi.BadInput, Text: fmt.Sprintf("mirror_alloc(%d) gave %#x, which is not divisible by 8 or not all in memory", len(frame), ptr)}
 	}
-	c := &call{hook: h, keys: keys}
+	// What was staged before has been written by now, or will never be.
+	c := &call{hook: h, keys: keys, staged: i.staged[:0]}
 	i.call = c
 	err = i.invoke(i.hooks[h], uint64(ptr), uint64(len(frame)))
-	i.call = nil
+	i.call, i.staged = nil, c.staged
 	switch status := api.DecodeI32(i.words[0]); {
 	case err != nil:
 		return nil, i.failed(h, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"mirror/abi"
 )
@@ -128,7 +129,11 @@ func TestColdSwap(t *testing.T) {
 			b.assign(0)
 			b.ack(0, copied(10, 19))
 			b.round(true)
-			b.swap(does(t, "p", "restore", hooks[1]))
+			next := does(t, "p", "restore", hooks[1])
+			if hooks[1] == "loop" {
+				next.Limits.Call = 20 * time.Millisecond
+			}
+			b.swap(next)
 			b.ack(0, copied(20, 29))
 			b.round(true)
 			b.safe(0, 29)

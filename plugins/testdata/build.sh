@@ -1,7 +1,14 @@
 #!/usr/bin/env bash
-# Builds guest.wasm from guest.c, with the clang that there is.
+# Builds the tests' guests in C and Rust, with the clang that there is and a rustc that
+# has the target wasm32 (Debian: rustc and libstd-rust-dev-wasm32).
 set -euo pipefail
 cd "$(dirname "$0")"
 clang=$(compgen -c clang | grep -xE 'clang(-[0-9]+)?' | sort -Vr | head -n 1)
-"$clang" --target=wasm32 -O2 -mbulk-memory -nostdlib -fno-builtin -Wall -Wextra -Wno-unused-parameter \
-	-Wl,--no-entry,--strip-all -o guest.wasm guest.c
+for guest in guest syncs; do
+	"$clang" --target=wasm32 -O2 -mbulk-memory -nostdlib -fno-builtin -Wall -Wextra -Wno-unused-parameter \
+		-Wl,--no-entry,--strip-all -o "$guest.wasm" "$guest.c"
+	chmod -x "$guest.wasm"
+done
+mv syncs.wasm syncs-c.wasm
+"${RUSTC:-rustc}" --edition 2021 --target wasm32-unknown-unknown -C opt-level=3 -C panic=abort -C strip=symbols -o syncs-rust.wasm syncs.rs
+chmod -x syncs-rust.wasm
