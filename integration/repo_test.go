@@ -132,6 +132,10 @@ func TestImports(t *testing.T) {
 				if path != "mirror/sidecar/cli" {
 					t.Errorf("%s imports %s: main only starts mirror/sidecar/cli", f.name, path)
 				}
+			case strings.HasPrefix(self, "mirror/examples/"):
+				if path != "mirror/abi/guest" {
+					t.Errorf("%s imports %s: a plugin has the SDK alone", f.name, path)
+				}
 			case place(path) > place(self):
 				t.Errorf("%s imports %s: the arrows are main, sidecar, plugins, abi", f.name, path)
 			case layer(self) < 0 && strings.HasPrefix(self, "mirror/sidecar"):

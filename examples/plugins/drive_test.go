@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -25,13 +24,19 @@ func each(t *testing.T, wasm string, tools []string, test func(*testing.T, plugi
 				t.Skip(err)
 			}
 		}
-		out := filepath.Join(t.TempDir(), "built.wasm")
-		script := filepath.Join(filepath.Dir(wasm), "build.sh")
-		if said, err := exec.Command(script, out).CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", script, err, said)
-		}
-		test(t, read(t, out))
+		test(t, build(t, filepath.Dir(wasm)))
 	})
+}
+
+// build runs a folder's build.sh.
+func build(t *testing.T, folder string) plugins.Binary {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "built.wasm")
+	script := filepath.Join(folder, "build.sh")
+	if said, err := exec.Command(script, out).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, said)
+	}
+	return read(t, out)
 }
 
 func read(t *testing.T, path string) plugins.Binary {
@@ -68,7 +73,7 @@ type lane struct {
 
 func load(t *testing.T, spec plugins.Spec) (*lane, error) {
 	t.Helper()
-	g, err := plugins.Load(t.Context(), plugins.Options{Flow: "A->B", From: "A", To: "B", Number: 1, Log: slog.New(slog.NewTextHandler(os.Stderr, nil))}, []plugins.Spec{spec})
+	g, err := plugins.Load(t.Context(), plugins.Options{Flow: "A->B", From: "A", To: "B", Number: 1, Log: slog.New(slog.DiscardHandler)}, []plugins.Spec{spec})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,6 +95,11 @@ func mustLoad(t *testing.T, spec plugins.Spec) *lane {
 		t.Fatal(err)
 	}
 	return l
+}
+
+// assigned begins with partition 0 of t.
+func (l *lane) assigned() {
+	l.Notify(plugins.Event{Key: plugins.Key{Topic: "t"}, Kind: abi.Assigned, TargetTopic: "A.t", LogStart: -1, Position: -1, TargetEnd: -1})
 }
 
 // stored tells of records first to last of partition 0 of t, which are on the target

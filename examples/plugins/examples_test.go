@@ -39,6 +39,36 @@ func TestC(t *testing.T) {
 	})
 }
 
+func TestGo(t *testing.T) {
+	spec := plugins.Spec{Name: "audit", Binary: build(t, "go"), Emit: plugins.Allow{Topics: []string{"log"}}, Config: map[string]any{"topic": "log"}}
+	l := mustLoad(t, spec)
+	l.assigned()
+	l.stored(0, 99, 500)
+	l.empty(100, 104)
+	l.stored(105, 105, 600)
+	want := []string{
+		`log t-0={"topic":"t","target_topic":"A.t","partition":0,"first":0,"last":99,"target_first":500,"target_last":599,"records":100,"dropped":0}`,
+		`log t-0={"topic":"t","target_topic":"A.t","partition":0,"first":105,"last":105,"target_first":600,"target_last":600,"records":1,"dropped":0}`,
+	}
+	if got := l.round(); !slices.Equal(got, want) {
+		t.Errorf("wrote\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if got := l.round(); got != nil {
+		t.Errorf("wrote %v, want nothing", got)
+	}
+
+	// Without topic it wants audit-log, which it may not write to.
+	spec.Config = nil
+	l = mustLoad(t, spec)
+	l.stored(0, 0, 0)
+	if err := l.Round(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	if _, why := l.Halted(plugins.Key{Topic: "t"}); why == nil || !strings.Contains(why.Error(), "audit-log") || l.sink.written != nil {
+		t.Errorf("halted: %v, wrote %v", why, l.sink.written)
+	}
+}
+
 func TestRust(t *testing.T) {
 	each(t, "rust/tail.wasm", []string{"/usr/bin/rustc", "wasm-ld-14"}, func(t *testing.T, b plugins.Binary) {
 		l := mustLoad(t, plugins.Spec{Name: "offset-sync", Binary: b, Emit: plugins.Allow{OffsetSyncs: true}})
