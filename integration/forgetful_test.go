@@ -11,10 +11,10 @@ import (
 )
 
 // forgetful has a broker forget a producer within moments once the last records
-// that it has of it are a second old. Others do so after a day, and look every ten
+// that it has of it are ten minutes old. Others do so after a day, and look every ten
 // minutes.
 var forgetful = map[string]string{
-	"producer.id.expiration.ms": "1000", "producer.id.expiration.check.interval.ms": "10",
+	"producer.id.expiration.ms": "600000", "producer.id.expiration.check.interval.ms": "10",
 	"log.retention.ms": "-1",
 }
 
