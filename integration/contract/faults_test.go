@@ -1,113 +1,115 @@
 package contract
 
 import (
+	"fmt"
 	"math/rand/v2"
-	"net"
-	"sync"
+	"os"
+	"strconv"
 	"testing"
+	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kfake"
-	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// faultyCluster is a cluster in this process that can be made to fail.
-type faultyCluster struct {
-	*kfake.Cluster
-	mu    sync.Mutex
-	conns []net.Conn
-}
-
-func newFaultyCluster(t testing.TB) *faultyCluster {
-	t.Helper()
-	c := &faultyCluster{}
-	var err error
-	c.Cluster, err = kfake.NewCluster(kfake.NumBrokers(3), kfake.ListenFn(func(network, address string) (net.Listener, error) {
-		l, err := net.Listen(network, address)
-		return &trackedListener{l, c}, err
-	}))
+// environment is a number that the environment may set.
+func environment(t testing.TB, name string, usual uint64) uint64 {
+	s := os.Getenv(name)
+	if s == "" {
+		return usual
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s: %v", name, err)
 	}
-	t.Cleanup(c.Close)
-	return c
+	return n
 }
 
-// trackedListener lets the cluster cut the connections that it accepts.
-type trackedListener struct {
-	net.Listener
-	cluster *faultyCluster
-}
-
-func (l *trackedListener) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err == nil {
-		l.cluster.mu.Lock()
-		l.cluster.conns = append(l.cluster.conns, conn)
-		l.cluster.mu.Unlock()
-	}
-	return conn, err
-}
-
-// cut ends all connections in the middle of what they carry.
-func (c *faultyCluster) cut() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, conn := range c.conns {
-		conn.Close()
-	}
-	c.conns = nil
-}
-
-// fail answers one request in some, of one kind, with one of the errors.
-func (c *faultyCluster) fail(one int, errs []*kerr.Error, key kmsg.Key) *kfake.FaultHandle {
-	var faults []kfake.Fault
-	for i, err := range errs {
-		rng := rand.New(rand.NewPCG(uint64(i), uint64(key)))
-		faults = append(faults, kfake.Fault{Keys: []kmsg.Key{key}, Err: err, Count: -1,
-			When: func(kmsg.Request) bool { return rng.IntN(one*len(errs)) == 0 }})
-	}
-	return c.Fault(faults...)
-}
-
-// TestFaults has everything fail now and then that can fail for a moment: every
-// record arrives, once, in order. Some of the errors are told of requests that
-// were carried out, as after a timeout.
+// TestFaults has everything fail now and then that can fail for a moment, on both
+// sides, at random: every record arrives, once, in order. Each round has a seed of its
+// own, which is its name: MIRROR_TEST_SEED=that MIRROR_TEST_ROUNDS=1 does the same
+// again, as far as the time that things take allows.
 func TestFaults(t *testing.T) {
-	source, target := newFaultyCluster(t), newFaultyCluster(t)
-	pair := Pair{Source: NewCluster(t, source.ListenAddrs(), ""), Target: NewCluster(t, target.ListenAddrs(), "")}
-	Play(t, func(testing.TB) Pair { return pair }, []Scenario{{Name: "faults", Run: func(e *Env) {
-		topic := e.Topic("t")
-		e.Create(e.Source, topic, 6)
-		load := e.Load(e.Source, topic, 6)
-		m := e.Start()
-		m.Progress(topic, 500)
-		faults := []*kfake.FaultHandle{
-			target.fail(10, []*kerr.Error{kerr.NotLeaderForPartition, kerr.RequestTimedOut, kerr.NotEnoughReplicas, kerr.NotEnoughReplicasAfterAppend,
-				kerr.KafkaStorageError, kerr.UnknownTopicOrPartition}, kmsg.Produce),
-			source.fail(10, []*kerr.Error{kerr.NotLeaderForPartition, kerr.KafkaStorageError, kerr.UnknownLeaderEpoch, kerr.FencedLeaderEpoch,
-				kerr.OffsetNotAvailable, kerr.UnknownTopicOrPartition}, kmsg.Fetch),
-			source.fail(5, []*kerr.Error{kerr.NotLeaderForPartition, kerr.LeaderNotAvailable}, kmsg.ListOffsets),
-			target.fail(5, []*kerr.Error{kerr.CoordinatorLoadInProgress, kerr.CoordinatorNotAvailable}, kmsg.InitProducerID),
-		}
-		for range 5 {
-			m.Progress(topic, 500)
-			source.ShufflePartitionLeaders()
-			m.Progress(topic, 500)
-			target.ShufflePartitionLeaders()
-			m.Progress(topic, 500)
-			target.cut()
-			m.Progress(topic, 500)
-			source.cut()
-		}
-		for i, f := range faults {
-			f.Remove()
-			if i < 2 && f.Hits() < 10 { // the others depend on how it goes
-				e.Errorf("%d faults of kind %d: the scenario proves little", f.Hits(), i)
+	rounds := environment(t, "MIRROR_TEST_ROUNDS", 40)
+	first := environment(t, "MIRROR_TEST_SEED", uint64(rand.Uint32()))
+	failed, done := 0, map[string]int{}
+	t.Run("round", func(t *testing.T) {
+		for seed := first; seed < first+rounds; seed++ {
+			r := &round{rng: rand.New(rand.NewPCG(seed, 0))}
+			Play(t, func(t testing.TB) Pair {
+				r.source, r.target = newFaultyCluster(t, 2*seed), newFaultyCluster(t, 2*seed+1)
+				return Pair{Source: NewCluster(t, r.source.ListenAddrs(), ""), Target: NewCluster(t, r.target.ListenAddrs(), "")}
+			}, []Scenario{{Name: fmt.Sprint(seed), Alone: true, Run: func(e *Env) { r.play(e, seed) }}})
+			for _, c := range []*faultyCluster{r.source, r.target} {
+				n, kinds := c.mend()
+				failed += n
+				for kind, n := range kinds {
+					done[kind] += n
+				}
 			}
 		}
-		load.Stop()
-		m.CaughtUp(topic)
-		m.WantSame(topic)
-	}}})
+	})
+	t.Logf("rounds %d to %d: %d errors, and on connections %v", first, first+rounds-1, failed, done)
+	if rounds >= 10 && (failed < 100 || len(done) < 4) {
+		t.Error("there were few faults: the rounds prove little")
+	}
 }
+
+// round is one run of a mirror through faults.
+type round struct {
+	rng            *rand.Rand
+	source, target *faultyCluster
+}
+
+func (r *round) play(e *Env, seed uint64) {
+	topic := e.Topic("t")
+	partitions := int32(1 + r.rng.IntN(4))
+	e.Create(e.Source, topic, partitions)
+	flow := Flow{Keys: fmt.Sprintf("commit_interval = %q\ngrace = %q\nmemory = %q\n",
+		pick(r.rng, "20ms", "200ms", "5s"), pick(r.rng, "10ms", "1s", "10s"), pick(r.rng, "1MiB", "64MiB"))}
+	written := 0
+	write := func() {
+		client := e.Source.Client(e, kgo.ProducerBatchCompression(codecs[r.rng.IntN(len(codecs))].codec), kgo.ProducerBatchMaxBytes(int32(pick(r.rng, 1<<10, 16<<10, 1<<20))))
+		age := pick(r.rng, 0, time.Minute, 30*24*time.Hour)
+		var rs []*kgo.Record
+		for range 20 + r.rng.IntN(200) {
+			n := numbered(topic, written, partitions)
+			n.Timestamp = time.Now().Add(-age)
+			rs = append(rs, n)
+			written++
+		}
+		r.source.quietly(func() { e.PutWith(client, topic, rs...) })
+		client.Close()
+	}
+	write()
+	for _, c := range []*faultyCluster{r.source, r.target} {
+		if r.rng.IntN(4) > 0 {
+			c.fail(4+r.rng.IntN(40), seed)
+		}
+		c.shake(r.rng.IntN(4) > 0)
+	}
+	m := e.Start(flow)
+	for range 2 + r.rng.IntN(5) {
+		write()
+		switch r.rng.IntN(7) {
+		case 0:
+			r.source.ShufflePartitionLeaders()
+		case 1, 2:
+			r.target.ShufflePartitionLeaders()
+		case 3:
+			r.source.cut()
+		case 4:
+			r.target.cut()
+		case 5:
+			m.Stop()
+			m = e.Start(flow)
+		}
+	}
+	r.source.mend()
+	r.target.mend()
+	m.CaughtUp(topic)
+	m.WantSame(topic)
+	m.Stop()
+}
+
+// pick is one of the values.
+func pick[T any](rng *rand.Rand, values ...T) T { return values[rng.IntN(len(values))] }

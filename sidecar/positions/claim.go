@@ -33,9 +33,10 @@ func (s *Store) claim() []byte {
 	return b
 }
 
-// Watch calls taken for each partition that another store claims from the time of
-// Load on, until ctx ends. It tells a mirror that was paused, or was started
-// twice, that it has been replaced.
+// Watch calls taken for each partition that another store claims after this one
+// has, from the time of Load on, until ctx ends. It tells a mirror that was paused,
+// or was started twice, that it has been replaced. A claim before this one's own is
+// that of a predecessor, however late it was written.
 func (s *Store) Watch(ctx context.Context, taken func(Key)) error {
 	from := make(map[int32]kgo.Offset, len(s.loaded))
 	for n, offset := range s.loaded {
@@ -50,10 +51,15 @@ func (s *Store) Watch(ctx context.Context, taken func(Key)) error {
 	}
 	defer cl.Close()
 	ours := string(s.claim())
+	claimed := map[Key]bool{}
 	for ctx.Err() == nil {
 		// Errors are those of brokers that are away; the client tries again.
 		cl.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
-			if k, err := parseKey(r.Key, claimant, s.source); err == nil && string(r.Value) != ours {
+			switch k, err := parseKey(r.Key, claimant, s.source); {
+			case err != nil: // something else
+			case string(r.Value) == ours:
+				claimed[k] = true
+			case claimed[k]:
 				taken(k)
 			}
 		})

@@ -22,6 +22,7 @@ func TestAnothersClaimIsToldOf(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	taken, ended := make(chan Key), make(chan error, 1)
 	go func() { ended <- s.Watch(ctx, func(k Key) { taken <- k }) }()
+	claim(old, k(0), k(1)) // it was on its way when its mirror ended
 	claim(s, k(0), k(1), k(2))
 	at := map[Key]Position{k(0): {Offset: 5}}
 	if err := old.Save(t.Context(), at); err != nil { // it does not know yet
