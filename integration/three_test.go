@@ -54,9 +54,10 @@ func outage(usual time.Duration) time.Duration {
 	return usual
 }
 
-// limit is how long a scenario with so many outages may take.
+// limit is how long a scenario with so many outages may take. What is missed in
+// one takes a while to be copied.
 func limit(usual time.Duration, times int) time.Duration {
-	return 2*time.Minute + time.Duration(times)*outage(usual)
+	return 2*time.Minute + 3*time.Duration(times)*outage(usual)
 }
 
 // lasts waits until d has passed.
