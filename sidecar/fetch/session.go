@@ -56,14 +56,21 @@ func (s *session) add(r *kmsg.FetchRequest, version int16, wants []want, leaderE
 	} else {
 		r.SessionEpoch = noSession
 	}
-	now := make(map[spot]ask, len(wants))
+	if s.epoch == 0 {
+		clear(s.asked) // the broker has to be told all of it
+	}
+	before, again := len(s.asked), 0
 	topics := make(map[spot]int)
 	for _, w := range wants {
 		k, a := s.spot(w), ask{w, leaderEpoch(w.p)}
-		now[k] = a
-		if s.epoch > 0 && s.asked[k] == a {
+		told, ok := s.asked[k]
+		if ok {
+			again++
+		}
+		if ok && told == a {
 			continue
 		}
+		s.asked[k] = a
 		t := spot{id: k.id, name: k.name}
 		i, ok := topics[t]
 		if !ok {
@@ -78,19 +85,23 @@ func (s *session) add(r *kmsg.FetchRequest, version int16, wants []want, leaderE
 		q.LastFetchedEpoch, q.CurrentLeaderEpoch = w.epoch, a.leaderEpoch
 		r.Topics[i].Partitions = append(r.Topics[i].Partitions, q)
 	}
-	if s.epoch > 0 {
-		s.forget(r, now)
+	if again < before {
+		s.forget(r, wants)
 	}
-	s.asked = now
 }
 
 // forget tells what is not wanted any more, or not for the moment.
-func (s *session) forget(r *kmsg.FetchRequest, now map[spot]ask) {
+func (s *session) forget(r *kmsg.FetchRequest, wants []want) {
+	now := make(map[spot]bool, len(wants))
+	for _, w := range wants {
+		now[s.spot(w)] = true
+	}
 	topics := make(map[spot]int)
 	for k, a := range s.asked {
-		if _, ok := now[k]; ok {
+		if now[k] {
 			continue
 		}
+		delete(s.asked, k)
 		t := spot{id: k.id, name: k.name}
 		i, ok := topics[t]
 		if !ok {

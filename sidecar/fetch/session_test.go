@@ -146,3 +146,23 @@ func TestTheEpochOfASessionGoesRoundToOne(t *testing.T) {
 		t.Errorf("a broker without room: session %d, epoch %d, %v", s.id, s.epoch, err)
 	}
 }
+
+// A request of a session takes nothing for the partitions that have not changed.
+func BenchmarkIdlePartitions(b *testing.B) {
+	var wants []want
+	for n := range int32(2000) {
+		wants = append(wants, want{p: &Partition{topic: "t", number: n}, id: [16]byte{1}, offset: 1})
+	}
+	none := func(*Partition) int32 { return 1 }
+	var s session
+	s.add(kmsg.NewPtrFetchRequest(), idVersion, wants, none)
+	s.id, s.epoch = 1, 1
+	b.ReportAllocs()
+	for b.Loop() {
+		wants[7].offset++
+		r := kmsg.NewPtrFetchRequest()
+		if s.add(r, idVersion, wants, none); partitions(r) != 1 {
+			b.Fatalf("%d partitions are named", partitions(r))
+		}
+	}
+}
