@@ -14,6 +14,7 @@ type report struct {
 	Compared uint64   `json:"records_compared"` // equal on both sides (keys, of compacted topics)
 	Churned  int      `json:"topics_created_and_deleted"`
 	Cuts     int      `json:"links_cut"`
+	Writers  uint64   `json:"writers_replaced"` // because the cuts hit them, too
 	Failures []string `json:"failures"`
 	Samples  []sample `json:"samples"`
 }
@@ -37,7 +38,7 @@ func (r report) print(w io.Writer) error {
 	for _, x := range r.Trends {
 		fmt.Fprintf(t, "%s\t%.1f\t%.1f\t%.1f\t%v\t\n", x.Resource, x.Early, x.Late, x.Most, x.Flat)
 	}
-	fmt.Fprintf(t, "\n%d records equal, %d topics created and deleted, links cut %d times\n", r.Compared, r.Churned, r.Cuts)
+	fmt.Fprintf(t, "\n%d records equal, %d topics created and deleted, links cut %d times, %d writers replaced\n", r.Compared, r.Churned, r.Cuts, r.Writers)
 	if err := t.Flush(); err != nil {
 		return err
 	}

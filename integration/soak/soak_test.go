@@ -58,6 +58,7 @@ type soak struct {
 	mirror     *contract.Process
 	comparison *compare.Comparison
 	written    map[string]*atomic.Uint64
+	failures   atomic.Uint64
 	report     report
 }
 
@@ -77,14 +78,15 @@ func (s *soak) run(e *contract.Env) {
 		e.Fatal(err)
 	}
 	defer s.comparison.Stop()
-	started := time.Now()
-	s.underLoad(started)
-	s.report.Seconds = time.Since(started).Seconds()
+	// However it ends, there is a report.
+	defer func() {
+		if err := s.report.print(os.Stdout); err != nil {
+			e.Error(err)
+		}
+	}()
+	s.underLoad(time.Now())
 	s.finish()
 	s.judge()
-	if err := s.report.print(os.Stdout); err != nil {
-		e.Error(err)
-	}
 }
 
 // underLoad has everything happen at once until the time is over.
@@ -97,12 +99,20 @@ func (s *soak) underLoad(started time.Time) {
 	for i, x := range streams {
 		for n := range x.codecs {
 			topic := s.Topic(x.name)
-			w := &writer{stream: x, topic: topic, number: n, connect: s.connect, written: s.written[x.name],
+			w := &writer{stream: x, topic: topic, number: n, connect: s.connect, written: s.written[x.name], failures: &s.failures,
 				read: func() uint64 { return s.comparison.Progress()[topic].Target }, random: rand.New(rand.NewPCG(uint64(i), uint64(n)))}
 			work.Go(func() error { return w.run(ctx, alive) })
 		}
 	}
 	work.Go(func() error { return s.watch(ctx, started) })
+	defer func() {
+		cancel()
+		if err := work.Wait(); err != nil {
+			s.fail("under load: %v", err)
+		}
+		s.report.Writers = s.failures.Load()
+		s.report.Seconds = time.Since(started).Seconds()
+	}()
 	// What follows may end the test, which only its own goroutine may do.
 	every := time.NewTicker(max(5*time.Second, min(30*time.Second, *duration/8)))
 	defer every.Stop()
@@ -117,9 +127,6 @@ func (s *soak) underLoad(started time.Time) {
 		} else {
 			s.cut(s.links[n/2%2])
 		}
-	}
-	if err := work.Wait(); err != nil {
-		s.Fatalf("under load: %v", err)
 	}
 }
 
