@@ -42,9 +42,10 @@ type kafka struct {
 	pair           contract.Pair
 }
 
-// brokerConfig has the log cleaner look more often than every 15 s, and idle
-// connections closed sooner than after 10 minutes.
-var brokerConfig = map[string]string{"log.cleaner.backoff.ms": "200", "connections.max.idle.ms": "4000"}
+// brokerConfig has the log cleaner look more often than every 15 s, idle
+// connections closed sooner than after 10 minutes, and quotas in force after two
+// seconds of their rate, not eleven.
+var brokerConfig = map[string]string{"log.cleaner.backoff.ms": "200", "connections.max.idle.ms": "4000", "quota.window.num": "2"}
 
 func start(t *testing.T) *kafka {
 	net := kafkatest.Network(t)

@@ -51,7 +51,7 @@ func (k *kafka) quotasSlowItDown(e *contract.Env) {
 	const client = "mirror" // the default client_id
 	topic := e.Topic("t")
 	e.Create(e.Source, topic, 2)
-	e.Put(e.Source, topic, randomRecords(2, 100, 20_000)...)
+	e.Put(e.Source, topic, randomRecords(2, 100, 20_000)...) // eight seconds of the quotas' rate
 	set := func(c *contract.Cluster, quota string, remove bool) {
 		e.Helper()
 		name := client
