@@ -191,8 +191,10 @@ func (f *Flow) Wait(what string, missing func() string) {
 type Mirror struct {
 	*Flow // the first
 	Flows []*Flow
+	app   *sidecar.Mirror
 	stop  func()
 	log   output
+	most  int // times that a line of one partition may be logged
 }
 
 // Log is what the mirror has logged.
@@ -202,7 +204,7 @@ func (m *Mirror) Log() string { return m.log.String() }
 // test, or by Stop.
 func (e *Env) Start(flows ...Flow) *Mirror {
 	e.Helper()
-	m := &Mirror{Flows: e.flows(flows)}
+	m := &Mirror{Flows: e.flows(flows), most: 12}
 	m.Flow = m.Flows[0]
 	cfg, err := config.Parse("mirror.toml", []byte(configText(m.Flows, "")), os.LookupEnv)
 	if err != nil {
@@ -213,6 +215,7 @@ func (e *Env) Start(flows ...Flow) *Mirror {
 	if err != nil {
 		e.Fatal(err)
 	}
+	m.app = app
 	for _, f := range m.Flows {
 		f.status = app.Status
 	}
@@ -245,7 +248,6 @@ func (m *Mirror) Stop() {
 // line comes often, not even with other numbers in it.
 func (m *Mirror) wantFewRepeats() {
 	m.e.Helper()
-	const most = 12
 	times := map[string]int{}
 	for line := range strings.Lines(m.Log()) {
 		var shape strings.Builder
@@ -255,8 +257,8 @@ func (m *Mirror) wantFewRepeats() {
 			}
 			shape.WriteString(word + " ")
 		}
-		if times[shape.String()]++; times[shape.String()] == most+1 {
-			m.e.Errorf("the mirror logged more than %d times: %s", most, line)
+		if times[shape.String()]++; times[shape.String()] == m.most+1 {
+			m.e.Errorf("the mirror logged more than %d times: %s", m.most, line)
 		}
 	}
 }

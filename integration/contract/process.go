@@ -24,6 +24,7 @@ type Process struct {
 	Flows []*Flow
 
 	cmd    *exec.Cmd
+	config string // its file
 	admin  string
 	log    output
 	exited chan struct{}
@@ -99,7 +100,8 @@ func (e *Env) Launch(flows ...Flow) *Process {
 	for _, f := range p.Flows {
 		f.status = p.status
 	}
-	p.cmd = e.Command("run", "-c", e.ConfigFile(configText(p.Flows, p.admin)))
+	p.config = e.ConfigFile(configText(p.Flows, p.admin))
+	p.cmd = e.Command("run", "-c", p.config)
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
 	if err := p.cmd.Start(); err != nil {
 		e.Fatal(err)
