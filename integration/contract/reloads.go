@@ -73,7 +73,8 @@ func (f *Flow) reloadAgainAndAgain(times int, admin string, reload func(text str
 		e.Fatalf("the last reload: %+v", r)
 	}
 	c := f.status().Config
-	if got := c.Reloads[status.ReloadRefused]; got != uint64(refused) || c.Last == nil || c.Last.Result != status.ReloadApplied {
+	// Where the file is watched, it may have been quicker than who asked.
+	if got := c.Reloads[status.ReloadRefused]; got < uint64(refused) || c.Last == nil || c.Last.Result != status.ReloadApplied {
 		e.Errorf("%d reloads are refused, want %d; the last is %+v", got, refused, c.Last)
 	}
 	for _, l := range loads {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -102,8 +103,20 @@ func TestATopicThatIsSelectedAgainWhileItLeaves(t *testing.T) {
 	})
 	r.apply(selecting(t, ".*"))
 	l.source.write("t", 0, values("v", 50, 50)...)
+	eventually(t, "it to be back", func() string {
+		if slices.ContainsFunc(r.all(), (*partition).leaves) {
+			return "it leaves"
+		}
+		return ""
+	})
 	release()
 	l.copied("t", 0, values("v", 0, 100)...)
+	p, _ := r.partition("t", 0)
+	for _, c := range p.Paths {
+		if c.Reason == status.ReasonStored {
+			t.Errorf("%d records were looked for on the target, though they were on their way", c.Records)
+		}
+	}
 }
 
 func TestIntervalsChangeLive(t *testing.T) {
@@ -120,19 +133,33 @@ func TestIntervalsChangeLive(t *testing.T) {
 		l.source.create(topic, 1)
 		r.runs(topic, 0)
 	}
-	// Changes that come faster than the ticks must not hold them up.
-	r.apply(func(f *config.Flow) { f.CommitInterval = 100 * time.Millisecond })
-	l.source.write("t", 0, values("v", 3, 3)...)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.After(30 * time.Second); l.positions()[positions.Key{Topic: "t"}].Offset != 5; {
-		select {
-		case <-tick.C:
-			r.apply()
-		case <-end:
-			t.Fatal("positions are not saved while the config changes all the time")
+}
+
+// Changes that come faster than positions are saved must not hold that up.
+func TestManyChangesLeaveTimeToSave(t *testing.T) {
+	l := newLab(t, func(f *config.Flow) { f.CommitInterval = time.Second })
+	l.source.create("t", 1)
+	r := l.start()
+	r.runs("t", 0)
+	stop := make(chan struct{})
+	var changing sync.WaitGroup
+	changing.Go(func() {
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for c := l.cfg; ; {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+				c.Grace += time.Millisecond
+				r.Apply(c)
+			}
 		}
-	}
+	})
+	l.source.write("t", 0, values("v", 0, 3)...)
+	l.saved("t", 0, 2)
+	close(stop)
+	changing.Wait()
 }
 
 func TestTopicsAreMadeAsTheConfigSaysNow(t *testing.T) {

@@ -31,8 +31,20 @@ type lab struct {
 
 type reloaded struct{ trigger, text string }
 
-// start runs a reloader of a file, which was read with its content of now.
+// start runs a reloader of a file, which was read with its content of now, and
+// waits until it watches.
 func start(t *testing.T, change func(*Reloader), file string) *lab {
+	t.Helper()
+	l := launch(t, change, file)
+	if _, err := l.Request(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-l.done
+	return l
+}
+
+// launch is start that does not wait.
+func launch(t *testing.T, change func(*Reloader), file string) *lab {
 	t.Helper()
 	l := &lab{T: t, signals: make(chan os.Signal, 1), done: make(chan reloaded, 100)}
 	digest, _ := read(file)

@@ -86,8 +86,8 @@ func TestAConfigMap(t *testing.T) {
 	must(t, os.Symlink("..data/mirror.toml", file))
 	l := start(t, nil, file)
 	version("..2", "two")
-	must(t, os.RemoveAll(filepath.Join(dir, "..1")))
 	l.reloads(status.TriggerFile, "two")
+	must(t, os.RemoveAll(filepath.Join(dir, "..1")))
 	version("..3", "two") // another key of the map has changed
 	must(t, os.RemoveAll(filepath.Join(dir, "..2")))
 	l.quiet("two")
@@ -139,7 +139,7 @@ func TestPollingIsEnough(t *testing.T) {
 // What changed between the reading for the start and the watch is not lost.
 func TestAFileThatChangedBeforeTheWatch(t *testing.T) {
 	file := configFile(t, "two")
-	l := start(t, func(r *Reloader) {
+	l := launch(t, func(r *Reloader) {
 		r.o.Files = func() map[string][sha256.Size]byte {
 			return map[string][sha256.Size]byte{file: sha256.Sum256([]byte("one"))}
 		}
