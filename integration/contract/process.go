@@ -95,6 +95,26 @@ func (e *Env) ConfigFile(text string) string {
 // Launch starts a process with the flows and waits until it says it is ready.
 func (e *Env) Launch(flows ...Flow) *Process {
 	e.Helper()
+	p := e.LaunchAnyway(flows...)
+	p.Ready()
+	return p
+}
+
+// Validate runs the mirror's validate --connect with the flows, which takes half
+// a minute at most.
+func (e *Env) Validate(flows ...Flow) (code int, output string) {
+	e.Helper()
+	cmd := e.Command("validate", "--connect", "-c", e.ConfigFile(configText(e.flows(flows), "")))
+	out, err := cmd.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		e.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), string(out)
+}
+
+// LaunchAnyway starts a process with the flows.
+func (e *Env) LaunchAnyway(flows ...Flow) *Process {
+	e.Helper()
 	p := &Process{Flows: e.flows(flows), admin: freeAddress(e), exited: make(chan struct{})}
 	p.Flow = p.Flows[0]
 	for _, f := range p.Flows {
@@ -117,23 +137,50 @@ func (e *Env) Launch(flows ...Flow) *Process {
 			e.Logf("the mirror wrote:\n%s", p.log.String())
 		}
 	})
-	e.Eventually("the mirror to be ready", func() string {
-		select {
-		case <-p.exited:
-			e.Fatalf("the mirror has ended: %v\n%s", p.cmd.ProcessState, p.log.String())
-		default:
-		}
-		code, body, err := p.Get("/readyz")
-		if err != nil {
-			return err.Error()
-		}
-		if code != http.StatusOK {
-			return string(body)
+	return p
+}
+
+// Ready waits until the process says that it is.
+func (p *Process) Ready() {
+	p.e.Helper()
+	p.e.Eventually("the mirror to be ready", func() string {
+		if r := p.Readiness(); !r.Ready {
+			return fmt.Sprintf("it is not: %q", r.Reasons)
 		}
 		return ""
 	})
-	return p
 }
+
+// Readiness is what /readyz says.
+type Readiness struct {
+	Ready   bool
+	Reasons []string
+}
+
+// Readiness asks /readyz. While nothing answers the process is not ready, for no
+// reason.
+func (p *Process) Readiness() (r Readiness) {
+	p.e.Helper()
+	select {
+	case <-p.exited:
+		p.e.Fatalf("the mirror has ended: %v\n%s", p.cmd.ProcessState, p.log.String())
+	default:
+	}
+	code, body, err := p.Get("/readyz")
+	if err != nil {
+		return r
+	}
+	if err := json.Unmarshal(body, &r); err != nil {
+		p.e.Errorf("/readyz: %v in %s", err, body)
+	}
+	if want := map[bool]int{true: http.StatusOK, false: http.StatusServiceUnavailable}[r.Ready]; code != want {
+		p.e.Errorf("/readyz: %d, want %d, with %s", code, want, body)
+	}
+	return r
+}
+
+// Log is what the process has written so far.
+func (p *Process) Log() string { return p.log.String() }
 
 // freeAddress is a loopback address that nobody listens on.
 func freeAddress(e *Env) string {

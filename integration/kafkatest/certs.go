@@ -26,16 +26,27 @@ func NewCA(t testing.TB) *CA {
 	t.Helper()
 	ca := &CA{}
 	ca.cert, ca.PEM, ca.key = issue(t, &x509.Certificate{
-		Subject: pkix.Name{CommonName: "test CA"}, IsCA: true, BasicConstraintsValid: true,
+		Subject: pkix.Name{CommonName: "test CA"}, NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageCertSign}, nil)
 	return ca
 }
 
-// Issue makes a certificate for 127.0.0.1, good for servers and clients, and its key.
+// Issue makes a certificate for 127.0.0.1, good for servers and clients for a day, and its key.
 func (ca *CA) Issue(t testing.TB, name string) (certPEM, keyPEM []byte) {
 	t.Helper()
+	return ca.issueUntil(t, name, time.Now().Add(24*time.Hour))
+}
+
+// IssueExpired makes one that was good until an hour ago.
+func (ca *CA) IssueExpired(t testing.TB, name string) (certPEM, keyPEM []byte) {
+	t.Helper()
+	return ca.issueUntil(t, name, time.Now().Add(-time.Hour))
+}
+
+func (ca *CA) issueUntil(t testing.TB, name string, until time.Time) (certPEM, keyPEM []byte) {
+	t.Helper()
 	_, cert, key := issue(t, &x509.Certificate{
-		Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotAfter: until,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}, ca)
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
@@ -44,11 +55,10 @@ func (ca *CA) Issue(t testing.TB, name string) (certPEM, keyPEM []byte) {
 	return cert, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// Broker gives a cluster's options a certificate of the CA, and the CA to check
-// clients' ones with: clientAuth is none, requested or required.
-func (ca *CA) Broker(t testing.TB, o *Options, clientAuth string) {
-	t.Helper()
-	cert, key := ca.Issue(t, "broker")
+// Broker gives a cluster's options a certificate that the CA has issued, with its
+// key, and the CA to check clients' ones with: clientAuth is none, requested or
+// required.
+func (ca *CA) Broker(o *Options, clientAuth string, cert, key []byte) {
 	o.Files = map[string][]byte{"/tmp/keystore.pem": slices.Concat(key, cert, ca.PEM), "/tmp/truststore.pem": ca.PEM}
 	o.Config = map[string]string{
 		"ssl.keystore.type":       "PEM",
@@ -69,7 +79,7 @@ func issue(t testing.TB, tmpl *x509.Certificate, by *CA) (*x509.Certificate, []b
 	if err != nil {
 		t.Fatal(err)
 	}
-	tmpl.NotBefore, tmpl.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour)
+	tmpl.NotBefore = time.Now().Add(-2 * time.Hour)
 	parent, signer := tmpl, key
 	if by != nil {
 		parent, signer = by.cert, by.key

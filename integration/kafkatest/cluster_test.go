@@ -32,7 +32,8 @@ func TestCluster(t *testing.T) {
 			kgo.SASL(scram.Auth{User: "alice", Pass: password}.AsSha256Mechanism())}
 	}
 	o := Options{Name: "secure", Protocol: "SASL_SSL", Scram: map[string]string{"alice": "open sesame"}, Client: as("open sesame")}
-	ca.Broker(t, &o, "none")
+	cert, key := ca.Issue(t, "broker")
+	ca.Broker(&o, "none", cert, key)
 	c := Start(t, Network(t), o)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -172,10 +172,15 @@ func (k *flowCheck) checkTarget(ctx context.Context) {
 			present = append(present, name)
 		}
 	}
-	k.checkRights(ctx, k.target, present, kmsg.ACLOperationWrite)
+	copies := slices.DeleteFunc(slices.Clone(present), func(name string) bool { return name == k.Positions.Topic })
+	if k.Resume {
+		k.checkRights(ctx, k.target, copies, kmsg.ACLOperationWrite, kmsg.ACLOperationRead)
+	} else {
+		k.checkRights(ctx, k.target, copies, kmsg.ACLOperationWrite)
+	}
 	k.checkCreation(ctx, missing)
-	if slices.Contains(present, k.Positions.Topic) {
-		k.checkRights(ctx, k.target, []string{k.Positions.Topic}, kmsg.ACLOperationRead)
+	if len(copies) < len(present) {
+		k.checkRights(ctx, k.target, []string{k.Positions.Topic}, kmsg.ACLOperationWrite, kmsg.ACLOperationRead)
 		store, err := positions.Open(ctx, positions.Options{Cluster: k.target, Source: k.From, Positions: k.Positions, Create: k.Create,
 			Log: slog.New(slog.DiscardHandler)})
 		if err != nil {

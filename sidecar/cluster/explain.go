@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -17,24 +18,38 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Explain adds to an error from talking to the cluster which cluster it was and, where it is known,
-// what to do about it. An error that was explained before is returned as it is, and so is nil.
+// Explain adds to an error from talking to the cluster which cluster it was, where it is if the error
+// is about a connection and does not say to which address, and, if that is known, what to do about it. An error that was explained before is returned as it is, and so is nil.
 func (c *Cluster) Explain(err error) error {
 	var done *explained
 	if err == nil || errors.As(err, &done) {
 		return err
 	}
-	return &explained{alias: c.cfg.Alias, err: err, advice: advice(err)}
+	e := &explained{cluster: c.cfg.Alias, err: err, advice: advice(err)}
+	if ofConnection(err) && !address.MatchString(err.Error()) {
+		e.cluster += fmt.Sprintf(" (%s)", strings.Join(c.cfg.Bootstrap, ", "))
+	}
+	return e
+}
+
+// address is what an error shows that says where it comes from.
+var address = regexp.MustCompile(`[\w.\-\]]:\d+`)
+
+// ofConnection says that err is about a connection to a broker, and not about what was asked for on
+// it. The client does not always say which broker that was.
+func ofConnection(err error) bool {
+	return adviseTLS(err) != "" || adviseNetwork(err) != "" ||
+		errors.Is(err, kerr.SaslAuthenticationFailed) || errors.Is(err, kerr.UnsupportedSaslMechanism) || errors.Is(err, kerr.IllegalSaslState)
 }
 
 type explained struct {
-	alias  string
-	err    error
-	advice string
+	cluster string // and where it is, if err does not say that
+	err     error
+	advice  string
 }
 
 func (e *explained) Error() string {
-	text := fmt.Sprintf("cluster %s: %v", e.alias, e.err)
+	text := fmt.Sprintf("cluster %s: %v", e.cluster, e.err)
 	if e.advice != "" {
 		text += "; " + e.advice
 	}

@@ -30,7 +30,7 @@ func TestExplain(t *testing.T) {
 		err  error
 		want string // the advice; "": none
 	}{
-		{&net.OpError{Op: "dial", Err: &os.SyscallError{Syscall: "connect", Err: syscall.ECONNREFUSED}}, "nothing listens there"},
+		{&net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 7}, Err: &os.SyscallError{Syscall: "connect", Err: syscall.ECONNREFUSED}}, "nothing listens there"},
 		{&net.OpError{Op: "dial", Err: &net.DNSError{Name: "nowhere", Err: "no such host"}}, "the name nowhere cannot be resolved"},
 		{&os.SyscallError{Err: syscall.EHOSTUNREACH}, "there is no route"},
 		{&os.SyscallError{Err: syscall.ECONNRESET}, "compare tls and sasl"},
@@ -63,7 +63,11 @@ func TestExplain(t *testing.T) {
 			}
 			continue
 		}
-		if prefix := "cluster backup: " + wrapped.Error() + "; "; !strings.HasPrefix(got.Error(), prefix) || !strings.Contains(got.Error(), tt.want) {
+		prefix := "cluster backup: " + wrapped.Error() + "; "
+		if ofConnection(tt.err) && !strings.Contains(tt.err.Error(), "127.0.0.1:7") { // it says where that is
+			prefix = "cluster backup (127.0.0.1:1): " + wrapped.Error() + "; "
+		}
+		if !strings.HasPrefix(got.Error(), prefix) || !strings.Contains(got.Error(), tt.want) {
 			t.Errorf("got %q, want %q and %q", got, prefix, tt.want)
 		}
 		if again := c.Explain(fmt.Errorf("flow: %w", got)); strings.Count(again.Error(), "cluster backup") != 1 {

@@ -254,7 +254,7 @@ func (p *partition) gotThrough(kind string) {
 // Failed counts.
 func (p sourceEnd) Failed(err error, n int) {
 	p.flow.count(status.ErrorFetch)
-	p.failed(status.ErrorFetch, "cannot be fetched from the source", err, n)
+	p.failed(status.ErrorFetch, "cannot be fetched from the source", p.flow.source.Explain(err), n)
 }
 
 // Stopped is a log that does not have what comes next. What was fetched before
@@ -387,5 +387,5 @@ func (p targetEnd) Failed(err error, n int) {
 	if errors.As(err, new(*kerr.Error)) {
 		p.flow.count(status.ErrorProduce)
 	}
-	p.failed(status.ErrorProduce, "cannot be stored on the target", err, n)
+	p.failed(status.ErrorProduce, "cannot be stored on the target", p.flow.target.Explain(err), n)
 }
