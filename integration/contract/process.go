@@ -179,9 +179,6 @@ func (p *Process) Readiness() (r Readiness) {
 	return r
 }
 
-// Log is what the process has written so far.
-func (p *Process) Log() string { return p.log.String() }
-
 // freeAddress is a loopback address that nobody listens on.
 func freeAddress(e *Env) string {
 	e.Helper()
