@@ -69,7 +69,7 @@ func (s *secured) eachTroubleIsTold(e *contract.Env) {
 		}, words: []string{"UNSUPPORTED_SASL_MECHANISM", "set sasl.mechanism to one that the listener offers"}},
 		{name: "no-certificate", change: func(f *contract.Flow) {
 			f.Target.Table = fmt.Sprintf("tls = { enabled = true, ca_file = %q }", ca)
-		}, words: []string{"certificate required", "check tls.cert_file"}},
+		}, words: []string{"the broker refuses the mirror's certificate", "check tls.cert_file"}},
 		{name: "strange-certificate", change: func(f *contract.Flow) {
 			f.Target.Table = certTable(ca, put(e, dir, "strange-cert.pem", strangeCert), put(e, dir, "strange-key.pem", strangeKey))
 		}, words: []string{"the broker refuses the mirror's certificate", "check tls.cert_file"},
