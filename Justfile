@@ -30,9 +30,10 @@ integration *args:
 faults outage="3m":
     MIRROR_TEST_KILLS=20 MIRROR_TEST_OUTAGE={{ outage }} KAFKA_TEST_REQUIRED=1 go test -count=1 -timeout 0 -v -run TestThree ./integration
 
-# the built-in plugin's .wasm, from its source in Rust
+# the built-in plugin's .wasm, from its source in Rust, and the tests' guests
 wasm:
     plugins/offsetsync/build.sh
+    plugins/testdata/build.sh
 
 # format, vet, staticcheck, go.mod, shell scripts, the plugin's .wasm
 check: format vet tidy scripts guest
@@ -42,6 +43,7 @@ format:
 
 vet:
     go vet ./...
+    GOOS=wasip1 GOARCH=wasm go vet ./abi/guest ./plugins/testdata/goguest
     {{ staticcheck }} ./...
 
 tidy:

@@ -109,6 +109,9 @@ func TestGoGuestFails(t *testing.T) {
 
 // What a Go guest drops is collected: its memory does not grow with the calls.
 func TestGoGuestMemory(t *testing.T) {
+	if interpreted {
+		t.Skip("without the race detector this takes a second")
+	}
 	b := newBench(t, goSpec(t, "leak"))
 	b.assign(0)
 	sizes := map[uint32]bool{}
