@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the tests' guests in C and Rust, with the clang that there is and a rustc that
-# has the target wasm32 (Debian: rustc and libstd-rust-dev-wasm32).
+# Builds the tests' guests in C and Rust, with the clang that there is and the rustc that
+# has the target wasm32: Debian's, of the packages rustc and libstd-rust-dev-wasm32.
 set -euo pipefail
 cd "$(dirname "$0")"
 clang=$(compgen -c clang | grep -xE 'clang(-[0-9]+)?' | sort -Vr | head -n 1)
@@ -10,5 +10,5 @@ for guest in guest syncs; do
 	chmod -x "$guest.wasm"
 done
 mv syncs.wasm syncs-c.wasm
-"${RUSTC:-rustc}" --edition 2021 --target wasm32-unknown-unknown -C opt-level=3 -C panic=abort -C strip=symbols -o syncs-rust.wasm syncs.rs
+"${RUSTC:-/usr/bin/rustc}" --edition 2021 --target wasm32-unknown-unknown -C opt-level=3 -C panic=abort -C strip=symbols -o syncs-rust.wasm syncs.rs
 chmod -x syncs-rust.wasm

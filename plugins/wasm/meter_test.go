@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -252,5 +253,52 @@ func TestNames(t *testing.T) {
 	}
 	if _, err := mod.ExportedFunction("f").Call(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "fun(") {
 		t.Errorf("the trace does not name the function: %v", err)
+	}
+}
+
+// How much a guest does between two looks at the clock is bounded, by what it really
+// does: here long functions without a loop, in a loop.
+func TestLooksAreNear(t *testing.T) {
+	const long = 5000 // bytes of g
+	g := append([]byte{0}, bytes.Repeat([]byte{0x01}, long)...)
+	g = append(g, opEnd)
+	f := []byte{0, opLoop, 0x40,
+		opCall, 1,
+		opI32Const, 0, opI32Const, 0, 0x28, 2, 0, opI32Const, 1, opI32Add, 0x36, 2, 0, // count it at address 0
+		opLocalGet, 0, opI32Const, 1, opI32Sub, opLocalTee, 0, opBrIf, 0, opEnd, opI32Const, 0, opEnd}
+	code := append(uleb([]byte{2}, uint32(len(f))), f...)
+	code = append(uleb(code, uint32(len(g))), g...)
+	m := assemble(
+		sec(secType, 2, 0x60, 1, 0x7f, 1, 0x7f, 0x60, 0, 0),
+		sec(secFunction, 2, 0, 1),
+		sec(secMemory, 1, 0, 1),
+		sec(secExport, append(named(append(named([]byte{2}, "f"), 0, 0), "memory"), 2, 0)...),
+		sec(secCode, code...),
+	)
+	metered, err := Meter(m, testBounds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const slice = 1_000_000
+	ctx := t.Context()
+	w := newWorld(t, ctx, false)
+	looks, last := 0, uint32(0)
+	hostMeter(t, ctx, w.runtime, func(m api.Module) {
+		n, _ := m.Memory().ReadUint32Le(0)
+		if done := int(n-last) * long; done > slice+2*long {
+			t.Errorf("%d bytes of code ran since the last look, %d are a slice", done, slice)
+		}
+		looks, last = looks+1, n
+		m.ExportedGlobal(FuelGlobal).(api.MutableGlobal).Set(slice)
+	})
+	mod, err := w.module(ctx, metered, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := mod.ExportedFunction("f").Call(ctx, 2000); err != nil {
+		t.Fatal(err)
+	}
+	if looks < 10 {
+		t.Errorf("%d looks", looks)
 	}
 }
