@@ -124,6 +124,9 @@ func reasons(f *status.Flow) (rs []string) {
 	if f.State != status.Running {
 		rs = append(rs, fmt.Sprintf("flow %s is %s: %s", f.Name, f.State, f.Reason))
 	}
+	if f.PositionsProblem != "" {
+		rs = append(rs, fmt.Sprintf("flow %s, positions: %s", f.Name, f.PositionsProblem))
+	}
 	for _, t := range f.Topics {
 		rs = append(rs, fmt.Sprintf("flow %s, topic %s: %s", f.Name, t.Source, t.Reason))
 	}

@@ -187,6 +187,8 @@ func (k *flowCheck) checkTarget(ctx context.Context) {
 			k.problem(k.target, err)
 			return
 		}
+		_, err = store.Check(ctx)
+		k.problem(k.target, err)
 		store.Close()
 	}
 }

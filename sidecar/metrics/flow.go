@@ -20,12 +20,14 @@ var (
 		"What mirror_in_flight_bytes may grow to; a larger batch passes alone.")
 	positionsSaved = flowDesc("mirror_positions_saved_timestamp_seconds",
 		"Unix time at which all positions were on the target; absent before the first time.")
+	positionsReady = flowDesc("mirror_positions_ready",
+		"1 when positions can be saved, and are kept by a topic that is compacted, else 0.")
 	errorsTotal = flowDesc("mirror_errors_total",
 		"What went wrong and was retried, by kind.", "kind")
 	latency = flowDesc("mirror_replication_latency_seconds",
 		"Seconds from a record's timestamp to its acknowledgement by the target, of the youngest record of each batch; 0 for a timestamp that is ahead.")
 
-	flowDescs = []*prometheus.Desc{flowReady, flowPartitions, flowBlockedTopics, inFlight, inFlightLimit, positionsSaved, errorsTotal, latency}
+	flowDescs = []*prometheus.Desc{flowReady, flowPartitions, flowBlockedTopics, inFlight, inFlightLimit, positionsSaved, positionsReady, errorsTotal, latency}
 )
 
 func flowDesc(name, help string, labels ...string) *prometheus.Desc {
@@ -40,6 +42,7 @@ func collectFlow(to chan<- prometheus.Metric, f *status.Flow) {
 	if !f.PositionsSave.IsZero() {
 		gauge(to, positionsSaved, float64(f.PositionsSave.UnixMilli())/1000, f.Name)
 	}
+	gauge(to, positionsReady, one(f.PositionsProblem == ""), f.Name)
 	states := map[status.State]int{}
 	for i := range f.Partitions {
 		states[f.Partitions[i].State]++

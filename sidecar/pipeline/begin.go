@@ -131,6 +131,7 @@ func (f *Flow) begin(ctx context.Context, ps []*partition) {
 	err := f.saveBeginnings(ctx, bs)
 	if err != nil {
 		f.count(status.ErrorPositions)
+		f.keeper.failed(err)
 	}
 	for _, b := range bs {
 		if b.going() {

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"mirror/sidecar/status"
@@ -39,14 +40,26 @@ func (f *Flow) idle() bool {
 	return true
 }
 
-// saveAll saves the positions one last time.
+// saveAll saves the positions one last time, if need be to a topic that has to be
+// made again.
 func (f *Flow) saveAll(deadline time.Time) {
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
-	for _, l := range f.lanes {
-		if err := l.save(ctx); err != nil {
-			f.count(status.ErrorPositions)
-			f.log.Error("the last positions are not saved: records after the saved ones are copied again at the next start", "err", err)
-		}
+	err := f.saveLanes(ctx)
+	if err != nil {
+		f.keeper.check(ctx)
+		err = f.saveLanes(ctx)
 	}
+	if err != nil {
+		f.count(status.ErrorPositions)
+		f.log.Error("the last positions are not saved: records after the saved ones are copied again at the next start", "err", err)
+	}
+}
+
+func (f *Flow) saveLanes(ctx context.Context) error {
+	var errs []error
+	for _, l := range f.lanes {
+		errs = append(errs, l.save(ctx))
+	}
+	return errors.Join(errs...)
 }

@@ -6,9 +6,10 @@
 //	                                                          │ Acknowledged
 //	                     positions.Store ◄──save── lane.commit ◄─ position
 //
-// flow.go runs it all, apply.go changes its config meanwhile, refresh.go follows the topics, begin.go finds where a
-// partition resumes, gaps.go what does not fit its position and resume.go what
-// the target holds after it; partition.go ties both ends of one, lane.go and
+// flow.go runs it all, apply.go changes its config meanwhile, refresh.go follows the topics, keep.go looks after the
+// positions' topic; begin.go finds where a partition resumes, with gaps.go and
+// targets.go for logs that do not fit its position and resume.go for what the
+// target holds after it; partition.go ties both ends of one, lane.go and
 // prepare.go do the work in between, drain.go ends it.
 package pipeline
 
@@ -58,7 +59,8 @@ type Flow struct {
 	targetTrouble  trouble
 	agenda         agenda        // partitions to begin with
 	changed        chan struct{} // holds one token after an Apply
-	running        atomic.Int64  // partitions there are
+	keeper         *keeper
+	running        atomic.Int64 // partitions there are
 	latencies      latencies
 
 	store *positions.Store        // once started
@@ -71,7 +73,9 @@ type Flow struct {
 	loaded     map[positions.Key]positions.Position // of the last run, and of partitions that left
 	first      bool                                 // the flow has never run before
 	problems   []status.Topic
-	errors     map[string]uint64
+	// positionsProblem is what is wrong with their topic, "": nothing.
+	positionsProblem string
+	errors           map[string]uint64
 }
 
 // maxLanes is the number of lanes by default where there are many cores. More
@@ -109,6 +113,7 @@ func New(o Options) *Flow {
 		MaxDecompressed: maxDecompressed,
 		Failed:          func(err error) { f.trouble(&f.targetTrouble, status.ErrorTargetConnection, err) },
 	})
+	f.keeper = newKeeper(f)
 	n := o.Config.Lanes
 	if n == 0 {
 		n = min(runtime.GOMAXPROCS(0), maxLanes)
@@ -160,6 +165,7 @@ func (f *Flow) Run(ctx context.Context) error {
 	var tending, fetched, commits, work sync.WaitGroup
 	tending.Go(func() { f.refreshLoop(ctx) })
 	tending.Go(func() { f.beginLoop(ctx) })
+	tending.Go(func() { f.keeper.run(ctx) })
 	if f.cfg().Resume {
 		tending.Go(func() { f.watch(ctx) })
 	}
@@ -242,6 +248,7 @@ func (f *Flow) open(ctx context.Context) (err error) {
 	f.mu.Lock()
 	f.loaded, f.first = loaded, len(loaded) == 0
 	f.mu.Unlock()
+	f.keeper.check(ctx)
 	if err := f.refresh(ctx); err != nil {
 		return err
 	}

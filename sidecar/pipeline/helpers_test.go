@@ -68,7 +68,8 @@ func newLabOf(t *testing.T, source, target *side, change ...func(*config.Flow)) 
 type running struct {
 	*Flow
 	lab  *lab
-	stop func() // ends the flow and checks that it has given everything back
+	done chan struct{} // closed at the end of the flow
+	stop func()        // ends the flow and checks that it has given everything back
 }
 
 func (l *lab) start() *running {
@@ -78,7 +79,7 @@ func (l *lab) start() *running {
 	done := make(chan struct{})
 	go func() { f.Run(ctx); close(done) }()
 	var once sync.Once
-	r := &running{Flow: f, lab: l}
+	r := &running{Flow: f, lab: l, done: done}
 	r.stop = func() {
 		once.Do(func() {
 			cancel()

@@ -25,6 +25,7 @@ type lane struct {
 	inbox   []delivery
 	working bool // on what was in it
 	savedAt time.Time
+	failure string // of the last save, "": none
 
 	saving  sync.Mutex // one save at a time
 	failing bool       // the last one did
@@ -162,6 +163,8 @@ func (l *lane) save(ctx context.Context) error {
 			l.flow.log.Error("positions cannot be saved, trying again", "err", err)
 		}
 		l.failing = true
+		l.failed(err)
+		l.flow.keeper.failed(err)
 		return err
 	}
 	if l.failing {
@@ -176,7 +179,26 @@ func (l *lane) save(ctx context.Context) error {
 func (l *lane) saved(at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.savedAt = at
+	l.savedAt, l.failure = at, ""
+}
+
+func (l *lane) failed(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failure = err.Error()
+}
+
+// unsavable is why positions are not saved, "": they are.
+func (f *Flow) unsavable() string {
+	for _, l := range f.lanes {
+		l.mu.Lock()
+		failure := l.failure
+		l.mu.Unlock()
+		if failure != "" {
+			return failure
+		}
+	}
+	return ""
 }
 
 // allSaved is when all positions were last on the target; zero: not yet.

@@ -216,12 +216,17 @@ func (f *Flow) watch(ctx context.Context) {
 		_, ours := f.partitions[k]
 		f.mu.Unlock()
 		if ours {
-			f.fail(fmt.Errorf("topic %q, partition %d: %w", k.Topic, k.Partition, errTakenOver))
+			f.taken(k)
 		}
 	})
 	if err != nil {
 		f.log.Warn("another mirror of this flow would not be noticed", "err", err)
 	}
+}
+
+// taken ends the flow: another mirror has claimed the partition.
+func (f *Flow) taken(k positions.Key) {
+	f.fail(fmt.Errorf("topic %q, partition %d: %w", k.Topic, k.Partition, errTakenOver))
 }
 
 // someoneElses says whether records up to the offset are on the target that this

@@ -99,8 +99,8 @@ func TestPositionsThatCannotBeSavedAreRetried(t *testing.T) {
 		}
 		return ""
 	})
-	if at := r.Status().PositionsSave; !at.Before(copied) {
-		t.Error("all positions are said to be saved")
+	if s := r.Status(); !s.PositionsSave.Before(copied) || !strings.Contains(s.PositionsProblem, "TOPIC_AUTHORIZATION_FAILED") {
+		t.Errorf("positions are said to be saved at %v, with the problem %q", s.PositionsSave, s.PositionsProblem)
 	}
 	if n := l.log.count("positions cannot be saved"); n != 1 {
 		t.Errorf("it is logged %d times", n)
@@ -108,8 +108,8 @@ func TestPositionsThatCannotBeSavedAreRetried(t *testing.T) {
 	l.target.heal()
 	l.saved("t", 0, 2)
 	eventually(t, "the report of it", func() string {
-		if at := r.Status().PositionsSave; !at.After(copied) {
-			return at.String()
+		if s := r.Status(); !s.PositionsSave.After(copied) || s.PositionsProblem != "" {
+			return fmt.Sprint(s.PositionsSave, s.PositionsProblem)
 		}
 		return ""
 	})

@@ -36,18 +36,33 @@ func (s *Store) claim() []byte {
 // Watch calls taken for each partition that another store claims after this one
 // has, from the time of Load on, until ctx ends. It tells a mirror that was paused,
 // or was started twice, that it has been replaced. A claim before this one's own is
-// that of a predecessor, however late it was written.
+// that of a predecessor, however late it was written. It is for one goroutine.
 func (s *Store) Watch(ctx context.Context, taken func(Key)) error {
+	for ctx.Err() == nil {
+		if err := s.watch(ctx, taken); err != nil {
+			return fmt.Errorf("watch topic %q on cluster %q: %w", s.topic, s.cluster.Alias(), err)
+		}
+	}
+	return nil
+}
+
+// watch is Watch until the topic is made again.
+func (s *Store) watch(ctx context.Context, taken func(Key)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.mu.Lock()
+	s.rewatch = cancel
 	from := make(map[int32]kgo.Offset, len(s.loaded))
 	for n, offset := range s.loaded {
 		from[n] = kgo.NewOffset().At(offset)
 	}
+	s.mu.Unlock()
 	cl, err := s.cluster.NewClient(
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{s.topic: from}),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 	)
 	if err != nil {
-		return fmt.Errorf("watch topic %q on cluster %q: %w", s.topic, s.cluster.Alias(), err)
+		return err
 	}
 	defer cl.Close()
 	ours := string(s.claim())

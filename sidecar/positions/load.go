@@ -36,8 +36,20 @@ func (s *Store) Load(ctx context.Context) (map[Key]Position, error) {
 		s.log.Warn("passed over records that are not positions", "records", l.garbage,
 			"partition", l.firstGarbage.partition, "offset", l.firstGarbage.offset, "err", l.firstGarbage.err)
 	}
+	s.mu.Lock()
 	s.loaded = l.next
+	s.mu.Unlock()
 	return l.positions, nil
+}
+
+// Claimed reads which partitions other stores have claimed in the topic as it is
+// now.
+func (s *Store) Claimed(ctx context.Context) (map[Key]bool, error) {
+	l := newLoader(s)
+	if err := l.run(ctx); err != nil {
+		return nil, fmt.Errorf("load claims from topic %q on cluster %q: %w", s.topic, s.cluster.Alias(), err)
+	}
+	return l.claimed, nil
 }
 
 // loader is the state of one Load. It fetches on its own rather than with a
@@ -47,6 +59,8 @@ type loader struct {
 	store     *Store
 	next, end map[int32]int64 // by partition; no end before its first answer
 	positions map[Key]Position
+	claimed   map[Key]bool // by others, last
+	ours      string       // the value of our own claims
 
 	garbage      int
 	firstGarbage struct {
@@ -57,7 +71,8 @@ type loader struct {
 }
 
 func newLoader(s *Store) *loader {
-	return &loader{store: s, next: map[int32]int64{}, end: map[int32]int64{}, positions: map[Key]Position{}}
+	return &loader{store: s, next: map[int32]int64{}, end: map[int32]int64{}, positions: map[Key]Position{},
+		claimed: map[Key]bool{}, ours: string(s.claim())}
 }
 
 func (l *loader) run(ctx context.Context) error {
@@ -115,7 +130,7 @@ func (l *loader) round(ctx context.Context) (done, progress bool, err error) {
 	}
 	topic, ok := found[l.store.topic]
 	if !ok {
-		return false, false, errors.New("it does not exist: was it deleted? it is made again when mirror starts")
+		return false, false, errors.New("it does not exist: was it deleted? it is made again")
 	}
 	if topic.Err != nil {
 		return false, false, l.store.cluster.Explain(topic.Err)
@@ -216,6 +231,12 @@ func (l *loader) read(p *kmsg.FetchResponseTopicPartition) (progress bool, err e
 func (l *loader) take(r *kgo.Record) {
 	k, err := parseKey(r.Key, l.store.connector, l.store.source)
 	if errors.Is(err, errForeign) {
+		if k, err := parseKey(r.Key, claimant, l.store.source); err == nil {
+			delete(l.claimed, k)
+			if string(r.Value) != l.ours {
+				l.claimed[k] = true
+			}
+		}
 		return
 	}
 	if err == nil {

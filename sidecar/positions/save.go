@@ -30,7 +30,7 @@ func (s *Store) Save(ctx context.Context, ps map[Key]Position) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, kerr.UnknownTopicOrPartition), errors.Is(err, kerr.UnknownTopicID):
-		err = fmt.Errorf("%w: was it deleted? it is made again when mirror starts", err)
+		err = fmt.Errorf("%w: was it deleted? it is made again", err)
 	case errors.Is(err, kerr.TopicAuthorizationFailed):
 		err = fmt.Errorf("%w: allow Write on it", err)
 	}

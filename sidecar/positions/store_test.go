@@ -148,45 +148,6 @@ func TestOpenLeavesReplicationToTheCluster(t *testing.T) {
 	}
 }
 
-func TestOpenChecksTheCleanupPolicy(t *testing.T) {
-	for policy, fine := range map[string]bool{"compact": true, "delete": false, "compact,delete": false} {
-		tg := newTarget(t, kfake.SeedTopics(3, "x"))
-		if err := tg.CreateTopic(topic, 3, map[string]string{"cleanup.policy": policy}); err != nil {
-			t.Fatal(err)
-		}
-		s, err := Open(t.Context(), tg.options())
-		if fine {
-			if err != nil {
-				t.Errorf("%s: %v", policy, err)
-			} else {
-				s.Close()
-			}
-			continue
-		}
-		if !errors.Is(err, ErrCleanupPolicy) {
-			t.Errorf("%s: got %v, want ErrCleanupPolicy", policy, err)
-			continue
-		}
-		for _, part := range []string{topic, `cluster "B"`, `"` + policy + `"`, "alter it"} {
-			if !strings.Contains(err.Error(), part) {
-				t.Errorf("%q does not say %s", err, part)
-			}
-		}
-	}
-}
-
-func TestOpenGoesOnWhenItMayNotRead(t *testing.T) {
-	tg := newTarget(t)
-	if err := tg.CreateTopic(topic, 3, map[string]string{"cleanup.policy": "compact"}); err != nil {
-		t.Fatal(err)
-	}
-	tg.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.DescribeConfigs}, Err: kerr.TopicAuthorizationFailed})
-	tg.open(t)
-	if !strings.Contains(tg.log.String(), "allow DescribeConfigs") {
-		t.Errorf("log %q does not say what to allow", tg.log)
-	}
-}
-
 func TestOpenErrors(t *testing.T) {
 	for _, c := range []struct {
 		err  *kerr.Error
@@ -232,7 +193,7 @@ func TestOpenWhenSomebodyWasFaster(t *testing.T) {
 		t.Fatal(err)
 	}
 	tg.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Metadata}, Topic: topic, Err: kerr.UnknownTopicOrPartition})
-	if _, err := Open(t.Context(), tg.options()); !errors.Is(err, ErrCleanupPolicy) {
+	if _, err := tg.open(t).Check(t.Context()); !errors.Is(err, ErrCleanupPolicy) {
 		t.Errorf("got %v: their topic was not looked at", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"sync"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -20,9 +21,8 @@ import (
 // (offset.storage.partitions).
 const partitions = 25
 
-// ErrCleanupPolicy is what Open's error wraps when the topic exists and is not
-// compacted: with any other policy positions would vanish in time, silently
-// (KAFKA-9216).
+// ErrCleanupPolicy is what Check's error wraps when the topic is not compacted: with
+// any other policy positions vanish in time, silently (KAFKA-9216).
 var ErrCleanupPolicy = errors.New("cleanup.policy is not compact")
 
 // Options say where the positions of a flow are.
@@ -35,15 +35,21 @@ type Options struct {
 }
 
 // Store is the positions of one flow. Its methods may be called by several
-// goroutines, Close once all others have returned.
+// goroutines, but where they say otherwise; Close once all others have returned.
 type Store struct {
 	cluster   *cluster.Cluster
 	source    string
 	topic     string
 	connector string
-	run       string          // what Claim writes, as only this store does
-	loaded    map[int32]int64 // where the last Load ended, by partition
+	create    config.Create
+	run       string // what Claim writes, as only this store does
 	log       *slog.Logger
+	id        [16]byte // the topic's, zero where it is not known
+	unchecked bool     // it has been said that the policy cannot be looked at
+
+	mu      sync.Mutex
+	loaded  map[int32]int64 // where the last Load ended, by partition
+	rewatch func()          // has Watch begin again
 
 	turn chan struct{} // holds one token: whoever took it may save, and use what follows
 
@@ -54,43 +60,93 @@ type Store struct {
 
 // Open makes the positions topic when it is missing: 25 partitions, compacted,
 // replicated and configured as the flow's create table says. One that exists is
-// taken as it is, with any number of partitions, but has to be compacted (see
-// [ErrCleanupPolicy]).
+// taken as it is, with any number of partitions; Check says whether it is in order.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{
 		cluster:   o.Cluster,
 		source:    o.Source,
 		topic:     o.Positions.Topic,
 		connector: o.Positions.Connector,
+		create:    o.Create,
 		run:       rand.Text(),
 		log:       o.Log.With("topic", o.Positions.Topic, "cluster", o.Cluster.Alias()),
 		turn:      make(chan struct{}, 1),
 	}
 	s.turn <- struct{}{}
-	if err := s.prepare(ctx, o.Create); err != nil {
-		return nil, fmt.Errorf("positions topic %q on cluster %q: %w", s.topic, o.Cluster.Alias(), err)
+	if _, err := s.ensure(ctx); err != nil {
+		return nil, s.explain(err)
 	}
 	return s, nil
 }
 
-func (s *Store) prepare(ctx context.Context, c config.Create) error {
-	found, err := s.cluster.Topics(ctx, []string{s.topic})
-	if err != nil {
-		return err
+func (s *Store) explain(err error) error {
+	if err == nil {
+		return nil
 	}
-	if t, ok := found[s.topic]; t.Err != nil {
-		return s.cluster.Explain(t.Err)
-	} else if !ok {
-		created, err := s.create(ctx, c)
-		if created || err != nil {
-			return err
-		}
-	}
-	return s.checkPolicy(ctx)
+	return fmt.Errorf("positions topic %q on cluster %q: %w", s.topic, s.cluster.Alias(), err)
 }
 
-// create reports false when somebody else was faster.
-func (s *Store) create(ctx context.Context, c config.Create) (created bool, err error) {
+// Check looks after the topic. One that is gone it makes again. renewed says that
+// it is another one than before, so that nothing that was saved is in it; also
+// beside an error, which says what is wrong with it. It is for one goroutine.
+func (s *Store) Check(ctx context.Context) (renewed bool, err error) {
+	before := s.id
+	made, err := s.ensure(ctx)
+	if err != nil {
+		return false, s.explain(err)
+	}
+	if renewed = made || before != [16]byte{} && s.id != [16]byte{} && s.id != before; renewed {
+		s.renew(ctx)
+	}
+	return renewed, s.explain(s.checkPolicy(ctx))
+}
+
+// ensure finds the topic, or makes it.
+func (s *Store) ensure(ctx context.Context) (made bool, err error) {
+	found, err := s.cluster.Topics(ctx, []string{s.topic})
+	if err != nil {
+		return false, err
+	}
+	switch t, ok := found[s.topic]; {
+	case t.Err != nil:
+		return false, s.cluster.Explain(t.Err)
+	case ok:
+		s.id = t.ID
+		return false, nil
+	}
+	// Who was faster, or a broker that did not know yet what it has, shows with
+	// the next look.
+	if made, err = s.make(ctx, s.create); made {
+		s.id = [16]byte{}
+	}
+	return made, err
+}
+
+// renew forgets what is known of the topic that was: clients stay with its id.
+func (s *Store) renew(ctx context.Context) {
+	s.mu.Lock()
+	s.loaded = map[int32]int64{}
+	for n := range int32(partitions) {
+		s.loaded[n] = 0
+	}
+	if s.rewatch != nil {
+		s.rewatch()
+	}
+	s.mu.Unlock()
+	select {
+	case <-s.turn:
+	case <-ctx.Done():
+		return // whoever has the turn finds out by himself
+	}
+	if s.producer != nil && s.unanswered == 0 {
+		s.producer.Close()
+		s.producer = nil
+	}
+	s.turn <- struct{}{}
+}
+
+// make reports false when somebody else was faster.
+func (s *Store) make(ctx context.Context, c config.Create) (made bool, err error) {
 	factor := c.ReplicationFactor
 	if factor == 0 {
 		factor = -1
@@ -139,8 +195,11 @@ func (s *Store) checkPolicy(ctx context.Context) error {
 		err = resource.Err
 	}
 	if errors.Is(err, kerr.TopicAuthorizationFailed) || errors.Is(err, kerr.ClusterAuthorizationFailed) {
-		s.log.Warn("the cleanup policy of the positions topic cannot be checked: "+
-			"allow DescribeConfigs on it, or make sure that it is compact", "err", err)
+		if !s.unchecked {
+			s.log.Warn("the cleanup policy of the positions topic cannot be checked: "+
+				"allow DescribeConfigs on it, or make sure that it is compact", "err", err)
+		}
+		s.unchecked = true
 		return nil
 	}
 	if err != nil {
@@ -148,8 +207,9 @@ func (s *Store) checkPolicy(ctx context.Context) error {
 	}
 	for _, c := range resource.Configs {
 		if policy := c.MaybeValue(); c.Key == "cleanup.policy" && policy != "compact" {
-			return fmt.Errorf("%w but %q, so positions would be lost in time: alter it to compact, "+
-				"or name another topic in [flows.positions]", ErrCleanupPolicy, policy)
+			return fmt.Errorf("%w but %q, so positions are lost in time: alter it to compact, with "+
+				"kafka-configs.sh --bootstrap-server HOST:PORT --alter --entity-type topics --entity-name %s --add-config cleanup.policy=compact, "+
+				"or name another topic in [flows.positions]", ErrCleanupPolicy, policy, s.topic)
 		}
 	}
 	return nil

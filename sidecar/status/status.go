@@ -24,13 +24,16 @@ type Flow struct {
 	To    string `json:"to"`
 	State State  `json:"state"`
 	// Reason says what a flow that is starting waits for, or why it stalled.
-	Reason        string      `json:"reason,omitempty"`
-	Lanes         int         `json:"lanes"`
-	MemoryInUse   int64       `json:"memory_in_use_bytes"`
-	MemoryLimit   int64       `json:"memory_limit_bytes"`
-	PositionsSave time.Time   `json:"positions_saved"` // last time all positions were on the target
-	Topics        []Topic     `json:"topics"`          // only those with a problem
-	Partitions    []Partition `json:"partitions"`      // by source topic, then number
+	Reason        string    `json:"reason,omitempty"`
+	Lanes         int       `json:"lanes"`
+	MemoryInUse   int64     `json:"memory_in_use_bytes"`
+	MemoryLimit   int64     `json:"memory_limit_bytes"`
+	PositionsSave time.Time `json:"positions_saved"` // last time all positions were on the target
+	// PositionsProblem is what is wrong with the topic of positions, or with
+	// saving them.
+	PositionsProblem string      `json:"positions_problem,omitempty"`
+	Topics           []Topic     `json:"topics"`     // only those with a problem
+	Partitions       []Partition `json:"partitions"` // by source topic, then number
 	// Errors counts what went wrong and was retried, by kind (see ErrorKinds).
 	Errors map[string]uint64 `json:"errors"`
 	// Latency is how many seconds after its timestamp a record was safe on the
