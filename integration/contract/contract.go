@@ -97,7 +97,8 @@ func Play(t *testing.T, pair func(testing.TB) Pair, scenarios []Scenario) {
 // Everywhere has the scenarios that every kind of cluster can play.
 func Everywhere() []Scenario {
 	return slices.Concat(recordScenarios, transactionScenarios, startScenarios, topicScenarios,
-		cycleScenarios, positionScenarios, restartScenarios, processScenarios, reloadScenarios, killScenarios, lossScenarios, limitScenarios)
+		cycleScenarios, positionScenarios, restartScenarios, processScenarios, reloadScenarios,
+		killScenarios, lossScenarios, gapScenarios, limitScenarios)
 }
 
 // OnRealBrokers has those that need what only a real broker does: compaction,

@@ -28,8 +28,8 @@ type EpochEnd struct {
 
 // EpochEnds asks the leaders where leader epochs end (OffsetForLeaderEpoch,
 // KIP-101). Each partition has an entry in the answer, some possibly with an
-// error: UNSUPPORTED_VERSION from brokers that do not tell consumers (before Kafka
-// 2.3, where it needs a right over the cluster, or 2.0).
+// error: UNSUPPORTED_VERSION from brokers that do not tell (Kafka before 2.0, and
+// before 2.3 where the user has no right over the cluster).
 func (c *Cluster) EpochEnds(ctx context.Context, ask map[TopicPartition]EpochQuestion) map[TopicPartition]EpochEnd {
 	answer := make(map[TopicPartition]EpochEnd, len(ask))
 	if len(ask) == 0 {
@@ -59,10 +59,13 @@ func (c *Cluster) EpochEnds(ctx context.Context, ask map[TopicPartition]EpochQue
 		req.Topics[i].Partitions = append(req.Topics[i].Partitions, rp)
 	}
 	for _, shard := range c.client.RequestSharded(ctx, req) {
-		if shard.Err != nil {
+		if err := shard.Err; err != nil {
+			if !c.knows(ctx, kmsg.OffsetForLeaderEpoch) {
+				err = kerr.UnsupportedVersion
+			}
 			for _, t := range shard.Req.(*kmsg.OffsetForLeaderEpochRequest).Topics {
 				for _, p := range t.Partitions {
-					failed(TopicPartition{t.Topic, p.Partition}, shard.Err)
+					failed(TopicPartition{t.Topic, p.Partition}, err)
 				}
 			}
 			continue

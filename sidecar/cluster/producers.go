@@ -48,7 +48,7 @@ func (c *Cluster) DescribeProducers(ctx context.Context, partitions []TopicParti
 	for _, shard := range c.client.RequestSharded(ctx, req) {
 		if shard.Err != nil {
 			err := c.Explain(fmt.Errorf("describe producers: %w", shard.Err))
-			if !c.describesProducers(ctx) {
+			if !c.knows(ctx, kmsg.DescribeProducers) {
 				err = fmt.Errorf("describe producers: %w", kerr.UnsupportedVersion)
 			}
 			for _, t := range shard.Req.(*kmsg.DescribeProducersRequest).Topics {
@@ -67,9 +67,9 @@ func (c *Cluster) DescribeProducers(ctx context.Context, partitions []TopicParti
 	return answer
 }
 
-// describesProducers says whether all brokers that answer know the request. The
-// client has an error of its own for those that do not, which it does not export.
-func (c *Cluster) describesProducers(ctx context.Context) bool {
+// knows says whether all brokers that answer know a request. The client has an
+// error of its own for those that do not, which it does not export.
+func (c *Cluster) knows(ctx context.Context, request kmsg.Key) bool {
 	brokers, err := kadm.NewClient(c.client).ApiVersions(ctx)
 	if err != nil {
 		return true
@@ -78,7 +78,7 @@ func (c *Cluster) describesProducers(ctx context.Context) bool {
 		if b.Err != nil {
 			continue
 		}
-		if _, ok := b.KeyMaxVersion(kmsg.DescribeProducers.Int16()); !ok {
+		if _, ok := b.KeyMaxVersion(request.Int16()); !ok {
 			return false
 		}
 	}

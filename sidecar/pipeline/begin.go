@@ -79,6 +79,8 @@ type beginning struct {
 	gap                *fetch.Gap
 	short              int64 // where the target stored what came next, if that is below what it had acknowledged; -1
 	targetEnd          int64
+	keptTo             int64 // where the target's log ended after it had lost what it acknowledged, -1: it has not
+	missing            int64 // how many of the records it has lost, where that is known otherwise
 	holds              bool  // the target partition has records
 	again              bool  // not for the first time in this process
 	anew               bool  // it begins where the source does, wherever it was
@@ -128,6 +130,7 @@ func (f *Flow) begin(ctx context.Context, ps []*partition) {
 	f.findStarts(ctx, bs)
 	f.checkUnplaced(bs)
 	f.resume(ctx, bs)
+	f.refill(ctx, bs)
 	err := f.saveBeginnings(ctx, bs)
 	if err != nil {
 		f.count(status.ErrorPositions)
@@ -154,7 +157,7 @@ func (f *Flow) begin(ctx context.Context, ps []*partition) {
 func (p *partition) beginning() *beginning {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	b := &beginning{p: p, at: p.at(), known: p.known, again: p.began, sourceID: p.sourceID, targetID: p.targetID, gap: p.gap, short: p.short}
+	b := &beginning{p: p, at: p.at(), known: p.known, again: p.began, sourceID: p.sourceID, targetID: p.targetID, gap: p.gap, short: p.short, keptTo: -1}
 	if b.at.SourceEpochs.At(b.at.Offset) != b.at.SourceLeaderEpoch { // where that one began is not known
 		b.at.SourceEpochs = positions.Epochs{}.Seen(b.at.SourceLeaderEpoch, b.at.Offset)
 	}

@@ -8,8 +8,8 @@
 //
 // flow.go runs it all, apply.go changes its config meanwhile, refresh.go follows the topics, keep.go looks after the
 // positions' topic; begin.go finds where a partition resumes, with gaps.go and
-// targets.go for logs that do not fit its position and resume.go for what the
-// target holds after it; partition.go ties both ends of one, lane.go and
+// targets.go for logs that do not fit its position, resume.go for what the target
+// holds after it and refill.go for what it has lost before it; partition.go ties both ends of one, lane.go and
 // prepare.go do the work in between, drain.go ends it.
 package pipeline
 

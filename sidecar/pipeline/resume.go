@@ -39,7 +39,7 @@ var errHidden = errors.New("the target holds records above its high watermark: w
 func (f *Flow) resume(ctx context.Context, bs []*beginning) {
 	var ours []*beginning
 	for _, b := range bs {
-		if b.going() && b.known && !b.cut && !b.at.Plain && b.at.ProducerID >= 0 && (f.cfg().Resume || b.again) {
+		if b.going() && b.known && !b.cut && b.keptTo < 0 && !b.at.Plain && b.at.ProducerID >= 0 && (f.cfg().Resume || b.again) {
 			ours = append(ours, b)
 		}
 	}
@@ -179,7 +179,7 @@ func (b *beginning) resume(ctx context.Context, t tail) {
 	case r.Epoch != b.at.ProducerEpoch:
 		b.repeat(t.end, fmt.Errorf("the target knows the producer with epoch %d, not %d: somebody has taken it over", r.Epoch, b.at.ProducerEpoch))
 	case follows(saved, r.LastSequence):
-		b.repeat(t.end, fmt.Errorf("the target remembers sequence %d as the last, not %d: it has lost records that were acknowledged", r.LastSequence, saved))
+		b.missing = (int64(saved) - int64(r.LastSequence)) & 0x7fffffff
 	case follows(r.LastSequence, b.at.Sequence):
 		b.err = errHidden
 	default:

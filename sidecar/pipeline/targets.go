@@ -19,19 +19,21 @@ func (f *Flow) checkTargets(ctx context.Context, bs []*beginning) {
 		}
 	}
 	starts := f.offsets(ctx, f.target, there, targetPartition, cluster.EarliestOffset, config.ReadUncommitted)
+	var shrunk []*beginning
 	for _, b := range there {
 		if !b.going() {
 			continue
 		}
 		b.targetEnd, b.holds = ends[b], starts[b] < ends[b]
 		switch {
-		case !b.known: // unplaced looks at it once it is known where it would begin
+		case !b.known: // checkUnplaced looks at it once it is known where it would begin
 		case differ(b.at.TargetTopicID, b.targetID):
 			b.otherTarget()
 		case !b.at.Plain && b.shortAt() <= b.at.TargetOffset:
-			b.shrunk(b.shortAt())
+			shrunk = append(shrunk, b)
 		}
 	}
+	f.checkShrunk(ctx, shrunk)
 }
 
 // otherTarget is a target topic that was made again.
@@ -49,34 +51,6 @@ func (b *beginning) otherTarget() {
 		return
 	}
 	b.begins()
-}
-
-// shortAt is where the target's log ended when it was found to be shorter than
-// what it has acknowledged, or where it ends.
-func (b *beginning) shortAt() int64 {
-	if b.short >= 0 {
-		return min(b.short, b.targetEnd)
-	}
-	return b.targetEnd
-}
-
-// shrunk is a target log that ended at an offset, and so has lost records that it
-// had acknowledged.
-func (b *beginning) shrunk(end int64) {
-	p, f := b.p, b.p.flow
-	switch {
-	case end == 0:
-		b.note(status.ErrorDataLoss, "the target has lost all records that it had acknowledged: copying from the beginning", "target", p.target, "old_position", b.at.Offset)
-		b.begins()
-	case f.cfg().OnDataLoss == config.Halt:
-		b.halt(status.ErrorDataLoss, b.at.Offset+1, "topic %q on cluster %q has lost offsets %d to %d, which it had acknowledged: "+
-			`set on_data_loss = "continue" and reload the config to go on without them, delete the topic to have all copied again, or exclude %q`,
-			p.target, f.cfg().To, end, b.at.TargetOffset, p.key.Topic)
-	default:
-		b.note(status.ErrorDataLoss, "the target has lost records that it had acknowledged, going on without them; delete the topic to have all copied again",
-			"target", p.target, "from", end, "to", b.at.TargetOffset)
-		b.at.TargetOffset, b.cut = b.targetEnd-1, true
-	}
 }
 
 // checkUnplaced looks at partitions without a position. One that this mirror
