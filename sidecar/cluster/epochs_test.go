@@ -62,10 +62,13 @@ func TestEpochEnds(t *testing.T) {
 func TestEpochEndsThatNobodyTells(t *testing.T) {
 	p := TopicPartition{"topic", 0}
 	ask := map[TopicPartition]EpochQuestion{p: {0, -1}}
-	old := kversion.V2_8_0()
-	old.SetMaxKeyVersion(kmsg.OffsetForLeaderEpoch.Int16(), -1)
-	if o := open(t, fake(t, kfake.MaxVersions(old)), nil).EpochEnds(t.Context(), ask)[p]; !errors.Is(o.Err, kerr.UnsupportedVersion) {
-		t.Errorf("a leader that does not know the request: %+v", o)
+	without := kversion.V2_8_0()
+	without.SetMaxKeyVersion(kmsg.OffsetForLeaderEpoch.Int16(), -1)
+	// The fake cluster says of the request that it speaks version 3 at least, and 2 at most.
+	for _, old := range []*kversion.Versions{without, kversion.V2_1_0()} {
+		if o := open(t, fake(t, kfake.MaxVersions(old)), nil).EpochEnds(t.Context(), ask)[p]; !errors.Is(o.Err, kerr.UnsupportedVersion) {
+			t.Errorf("a leader that does not know the request: %+v", o)
+		}
 	}
 	for _, answer := range []struct{ got, want error }{
 		{kerr.ClusterAuthorizationFailed, kerr.UnsupportedVersion}, // before Kafka 2.3

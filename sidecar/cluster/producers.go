@@ -67,8 +67,8 @@ func (c *Cluster) DescribeProducers(ctx context.Context, partitions []TopicParti
 	return answer
 }
 
-// knows says whether all brokers that answer know a request. The client has an
-// error of its own for those that do not, which it does not export.
+// knows says whether all brokers that answer know a request, in any version. The
+// client has an error of its own for those that do not, which it does not export.
 func (c *Cluster) knows(ctx context.Context, request kmsg.Key) bool {
 	brokers, err := kadm.NewClient(c.client).ApiVersions(ctx)
 	if err != nil {
@@ -78,7 +78,8 @@ func (c *Cluster) knows(ctx context.Context, request kmsg.Key) bool {
 		if b.Err != nil {
 			continue
 		}
-		if _, ok := b.KeyMaxVersion(request.Int16()); !ok {
+		least, _ := b.KeyMinVersion(request.Int16())
+		if most, ok := b.KeyMaxVersion(request.Int16()); !ok || most < least {
 			return false
 		}
 	}
