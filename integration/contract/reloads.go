@@ -65,7 +65,16 @@ func (f *Flow) reloadAgainAndAgain(times int, admin string, reload func(text str
 		if r := reload(texts[i%len(texts)]); r.Result != want {
 			e.Fatalf("reload %d: %+v, want it %s", i, r, want)
 		}
-		if i%10 == 9 {
+		// Most come before the one before has been followed up; some wait for that.
+		switch i % 40 {
+		case 4:
+			f.Wait(comes+" to leave", func() string {
+				if _, ok := f.Partition(comes, 0); ok {
+					return "it is there"
+				}
+				return ""
+			})
+		case 9, 24, 39:
 			f.Progress(stays, 10) // goes on whatever is reloaded
 		}
 	}
