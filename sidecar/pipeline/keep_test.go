@@ -93,7 +93,11 @@ func TestAReplacedMirrorDoesNotFillATopicThatWasMadeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.keeper.look <- struct{}{}
-	<-r.done
+	select {
+	case <-r.done:
+	case <-time.After(30 * time.Second):
+		t.Fatal("it goes on")
+	}
 	if got := l.positions()[key].Offset; got != 77 {
 		t.Errorf("the position is %d, want 77", got)
 	}
