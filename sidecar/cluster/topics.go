@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -48,7 +49,7 @@ func (c *Cluster) metadata(ctx context.Context, names []string) (*kmsg.MetadataR
 		t.Topic = kmsg.StringPtr(name)
 		req.Topics = append(req.Topics, t)
 	}
-	resp, err := req.RequestWith(ctx, c.client)
+	resp, err := c.askAnyBroker(ctx, req)
 	if err == nil {
 		err = kerr.ErrorForCode(resp.ErrorCode)
 	}
@@ -56,6 +57,28 @@ func (c *Cluster) metadata(ctx context.Context, names []string) (*kmsg.MetadataR
 		return nil, c.Explain(fmt.Errorf("list topics: %w", err))
 	}
 	return resp, nil
+}
+
+// How long a broker may take to answer before another one is asked, and how often that is done. One
+// that hangs must not keep from everybody what the others know: that they have taken over from it.
+const (
+	patience      = 3 * time.Second
+	timesPatience = 2
+)
+
+// askAnyBroker asks one broker after the other, as the client takes turns, until one answers; the
+// last may take its time.
+func (c *Cluster) askAnyBroker(ctx context.Context, req *kmsg.MetadataRequest) (*kmsg.MetadataResponse, error) {
+	for range timesPatience {
+		bounded, cancel := context.WithTimeout(ctx, patience)
+		resp, err := req.RequestWith(bounded, c.client)
+		late := bounded.Err() != nil && ctx.Err() == nil
+		cancel()
+		if err == nil || !late {
+			return resp, err
+		}
+	}
+	return req.RequestWith(ctx, c.client)
 }
 
 func readTopics(resp *kmsg.MetadataResponse) (map[string]Topic, error) {

@@ -1,9 +1,11 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -51,6 +53,32 @@ func TestTopics(t *testing.T) {
 	}
 	if none, err := c.Topics(t.Context(), []string{}); err != nil || len(none) != 0 {
 		t.Errorf("no topics: %+v, %v", none, err)
+	}
+}
+
+// A broker that hangs does not keep the others from answering, though the client
+// would wait for it for 10 s.
+func TestTopicsDoNotWaitForAHungBroker(t *testing.T) {
+	f := fake(t, kfake.NumBrokers(3))
+	c := open(t, f, nil)
+	var asked atomic.Int64
+	release := make(chan struct{})
+	defer close(release)
+	f.ControlKey(int16(kmsg.Metadata), func(kmsg.Request) (kmsg.Response, error, bool) {
+		f.KeepControl()
+		if f.CurrentNode() == 0 {
+			asked.Add(1)
+			f.SleepControl(func() { <-release })
+		}
+		return nil, nil, false
+	})
+	for asked.Load() == 0 {
+		ctx, cancel := context.WithTimeout(t.Context(), patience*timesPatience+patience/2)
+		_, err := c.Topics(ctx, nil)
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
