@@ -21,7 +21,7 @@ func TestThree(t *testing.T) {
 		"transaction.state.log.min.isr": "2", "auto.leader.rebalance.enable": "false"}}
 	source, target := o, o
 	source.Name, target.Name = "source", "target"
-	cs := kafkatest.StartAll(t, kafkatest.Network(t), source, target)
+	cs := kafkatest.StartAll(t, nil, source, target)
 	k := &three{cs[0], cs[1]}
 	pair := contract.Pair{Source: contract.NewCluster(t, k.source.Bootstrap(), ""), Target: contract.NewCluster(t, k.target.Bootstrap(), ""), Real: true}
 	contract.Play(t, func(testing.TB) contract.Pair { return pair }, []contract.Scenario{

@@ -2,6 +2,8 @@ package kafkatest
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
@@ -47,10 +49,13 @@ type Options struct {
 type Cluster struct {
 	Nodes []*Node
 	opts  Options
+	id    string
 	net   *testcontainers.DockerNetwork
 }
 
-// Start starts a cluster and waits until it serves.
+// Start starts a cluster and waits until it serves. Where net is nil it has a
+// network of its own, as clusters need whose brokers are restarted at the same
+// time: Docker may give one the other's old address.
 func Start(t testing.TB, net *testcontainers.DockerNetwork, o Options) *Cluster {
 	t.Helper()
 	Need(t)
@@ -62,7 +67,10 @@ func Start(t testing.TB, net *testcontainers.DockerNetwork, o Options) *Cluster 
 	if o.Protocol == "" {
 		o.Protocol = "PLAINTEXT"
 	}
-	c := &Cluster{opts: o, net: net}
+	if net == nil {
+		net = Network(t)
+	}
+	c := &Cluster{opts: o, id: newID(), net: net}
 	for i := range o.Nodes {
 		// The proxy comes first, so that its port can be advertised.
 		p, err := newProxy()
@@ -100,10 +108,18 @@ func StartAll(t testing.TB, net *testcontainers.DockerNetwork, all ...Options) [
 	return cs
 }
 
+// newID makes a cluster's id, by which brokers know that they belong together.
+func newID() string {
+	id := make([]byte, 16)
+	_, _ = rand.Read(id) // never fails
+	id[0] = 0            // it must not begin with a dash
+	return base64.RawURLEncoding.EncodeToString(id)
+}
+
 func (c *Cluster) alias(id int) string { return fmt.Sprintf("%s-%d", c.opts.Name, id) }
 
 func (c *Cluster) run(t testing.TB, n *Node) (err error) {
-	format := bin + "kafka-storage.sh format -t AAAAAAAAAAAAAAAAAAAAAQ -c /tmp/server.properties"
+	format := bin + "kafka-storage.sh format -t " + c.id + " -c /tmp/server.properties"
 	for _, u := range slices.Sorted(maps.Keys(c.opts.Scram)) {
 		format += fmt.Sprintf(" --add-scram 'SCRAM-SHA-256=[name=%s,password=%s]'", u, c.opts.Scram[u])
 	}
