@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"mirror/sidecar/config"
+	"mirror/sidecar/pipeline"
 	"mirror/sidecar/status"
 )
 
@@ -58,6 +60,18 @@ func (m *Mirror) turn(ctx context.Context, next *config.Config, r *status.Reload
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("the mirror is stopping: %w", err)
 	}
+	prepared, err := m.prepare(ctx, merged)
+	if err != nil {
+		return err
+	}
+	for i, p := range prepared {
+		name := merged.Flows[i].Name()
+		key := fmt.Sprintf("flows[%d].plugins", i)
+		same := func(c config.Change) bool { return c.Flow == name && strings.HasSuffix(c.Key, ".plugins") }
+		if p.Plugins() && !slices.ContainsFunc(changes, same) {
+			changes = append(changes, config.Change{Key: key, Flow: name, Old: "files as they were", New: "files as they are", Live: true})
+		}
+	}
 	for _, c := range changes {
 		if c.Live {
 			r.Applied = append(r.Applied, c)
@@ -72,13 +86,34 @@ func (m *Mirror) turn(ctx context.Context, next *config.Config, r *status.Reload
 	}
 	for i, f := range merged.Flows { // as many, in the same order, as there run
 		if slices.ContainsFunc(r.Applied, func(c config.Change) bool { return c.Flow == f.Name() }) {
-			m.flows[i].Apply(f)
+			swapping, cancel := context.WithTimeout(ctx, swapTime)
+			m.flows[i].Apply(swapping, prepared[i])
+			cancel()
 		}
 	}
 	m.mu.Lock()
 	m.config.now = merged
 	m.mu.Unlock()
 	return nil
+}
+
+// swapTime is how long a reload waits for the lanes to change their plugins. They
+// do all the same when it takes longer.
+const swapTime = 10 * time.Second
+
+// prepare loads the plugins of every flow. On an error none is kept.
+func (m *Mirror) prepare(ctx context.Context, c *config.Config) (all []*pipeline.Prepared, err error) {
+	for i, f := range c.Flows {
+		p, err := m.flows[i].Prepare(ctx, f)
+		if err != nil {
+			for _, p := range all {
+				p.Discard()
+			}
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
 }
 
 // record keeps and logs what came of a reload.
@@ -126,7 +161,11 @@ func described(c config.Change) []any {
 func (m *Mirror) Files() map[string][sha256.Size]byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return map[string][sha256.Size]byte{m.config.now.File: m.config.now.Digest}
+	files := map[string][sha256.Size]byte{m.config.now.File: m.config.now.Digest}
+	for _, f := range m.flows {
+		maps.Copy(files, f.PluginFiles())
+	}
+	return files
 }
 
 // configStatus is a copy of the config's status, and what somebody should see to.

@@ -30,8 +30,14 @@ func arrange(app *cli.App, args []string) ([]string, error) {
 	if verb == nil {
 		return nil, usagef("no verb %q, %s", name, config.Suggest(name, verbs(app)))
 	}
+	path := []string{verb.Name}
+	if len(args) > 2 {
+		if sub := verb.Command(args[2]); sub != nil {
+			verb, path = sub, append(path, sub.Name)
+		}
+	}
 	flags, rest := []string{}, []string{}
-	for i := 2; i < len(args); i++ {
+	for i := 1 + len(path); i < len(args); i++ {
 		arg := args[i]
 		if arg == "--" {
 			rest = append(rest, args[i+1:]...)
@@ -44,17 +50,17 @@ func arrange(app *cli.App, args []string) ([]string, error) {
 		flag, _, hasValue := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 		takesValue, known := lookup(verb, flag)
 		if !known {
-			return nil, usagef("mirror %s has no flag %s, %s", verb.Name, arg, config.Suggest(flag, names(verb)))
+			return nil, usagef("mirror %s has no flag %s, %s", strings.Join(path, " "), arg, config.Suggest(flag, names(verb)))
 		}
 		flags = append(flags, arg)
 		if takesValue && !hasValue {
 			if i++; i == len(args) {
-				return nil, usagef("the flag %s needs a value; see mirror %s --help", arg, verb.Name)
+				return nil, usagef("the flag %s needs a value; see mirror %s --help", arg, strings.Join(path, " "))
 			}
 			flags = append(flags, args[i])
 		}
 	}
-	return slices.Concat(args[:1], []string{verb.Name}, flags, []string{"--"}, rest), nil
+	return slices.Concat(args[:1], path, flags, []string{"--"}, rest), nil
 }
 
 func verbs(app *cli.App) []string {

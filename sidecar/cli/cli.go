@@ -70,10 +70,14 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 }
 
 func commands() []*cli.Command {
-	all := []*cli.Command{runCommand(), reloadCommand(), validateCommand(), demoCommand(), versionCommand()}
+	all := []*cli.Command{runCommand(), reloadCommand(), validateCommand(), pluginCommand(), demoCommand(), versionCommand()}
 	for _, c := range all {
 		c.HideHelpCommand = true
 		c.OnUsageError = asUsageError
+		for _, sub := range c.Subcommands {
+			sub.HideHelpCommand = true
+			sub.OnUsageError = asUsageError
+		}
 	}
 	return all
 }

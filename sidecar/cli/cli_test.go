@@ -74,6 +74,12 @@ func TestCommandLines(t *testing.T) {
 		{"validate -c GOOD --timeout soon", 64, "", "soon"},
 		{"validate -c GOOD --timeout 0s", 64, "", "more than 0"},
 		{"validate -c BAD", 1, "", `mirror.toml:9: flows[0].lane: unknown key`},
+		{"plugin inspect offset-sync", 0, "mirror_on_commit", ""},
+		{"plugin inspect offset-sync -o json", 0, `"sha256": "`, ""},
+		{"plugin inspect", 64, "", "want one FILE"},
+		{"plugin inspect --outptu json x", 64, "", `mirror plugin inspect has no flag --outptu, did you mean "output"?`},
+		{"plugin inspect GOOD", 1, "", "mirror.toml"},
+		{"plugin inpsect x", 64, "", "there is inspect"},
 		{"version", 0, "mirror ", ""},
 		{"version -o jsn", 64, "", `no output "jsn", did you mean "json"?`},
 	} {

@@ -16,6 +16,7 @@ import (
 
 	"mirror/sidecar/cluster"
 	"mirror/sidecar/config"
+	"mirror/sidecar/pipeline"
 	"mirror/sidecar/policy"
 )
 
@@ -57,6 +58,9 @@ func validate(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := checkPlugins(c.Context, cfg); err != nil {
+		return err
+	}
 	if c.Bool("connect") {
 		ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
 		defer cancel()
@@ -67,6 +71,16 @@ func validate(c *cli.Context) error {
 		describeFlow(c.App.Writer, f)
 	}
 	return nil
+}
+
+// checkPlugins loads the plugins of all flows as run does, with their own config,
+// and drops them.
+func checkPlugins(ctx context.Context, cfg *config.Config) error {
+	var problems []error
+	for i := range cfg.Flows {
+		problems = append(problems, pipeline.CheckPlugins(ctx, &cfg.Flows[i]))
+	}
+	return errors.Join(problems...)
 }
 
 // openClusters reads the files of all clusters but embedded ones, which need

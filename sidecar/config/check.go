@@ -30,6 +30,7 @@ func (r *reader) checkFlows(c *Config, tables []*table) {
 	checkRings(flows)
 	checkCollisions(flows)
 	checkPositionTopics(flows)
+	checkEmitTopics(flows)
 }
 
 // checkedFlow is a flow and where in the file it is.

@@ -67,6 +67,26 @@ func checkPositionTopics(flows []checkedFlow) {
 	}
 }
 
+// checkEmitTopics refuses plugins that would write among mirrored records, or
+// among positions.
+func checkEmitTopics(flows []checkedFlow) {
+	for _, f := range flows {
+		for _, p := range f.Plugins {
+			for _, topic := range p.Emit.Topics {
+				for _, writer := range flows {
+					switch {
+					case writer.To != f.To:
+					case writer.targets().contains(topic):
+						f.problem("plugins", "the plugin %q may not emit to %s: flow %s mirrors into it", p.Name, topic, writer.Name())
+					case topic == writer.Positions.Topic:
+						f.problem("plugins", "the plugin %q may not emit to %s: flow %s keeps its positions there", p.Name, topic, writer.Name())
+					}
+				}
+			}
+		}
+	}
+}
+
 // language is a set of topic names: prefix followed by what some pattern of
 // include matches and none of exclude.
 type language struct {

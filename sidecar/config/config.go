@@ -132,6 +132,8 @@ type Flow struct {
 	Resume                bool          // after a crash, skip what the target already holds
 	Create                Create
 	Positions             Positions
+	OffsetSyncs           OffsetSyncs
+	Plugins               []Plugin // those that are switched on, in the file's order
 }
 
 // Name is the flow's name in logs, metrics and status: "from->to".

@@ -36,6 +36,8 @@ func readFlow(t *table, aliases []string) Flow {
 		Create:          readCreate(t.table("create")),
 	}
 	f.Positions = readPositions(t.table("positions"), f.From)
+	f.Plugins = readPlugins(t)
+	f.OffsetSyncs = readOffsetSyncs(t.table("offset_syncs"), f.Plugins)
 	if list, ok := t.values["topics"].([]any); ok && len(list) == 0 {
 		t.problem("topics", "selects nothing: name a topic, or leave it out for all")
 	}
@@ -121,7 +123,7 @@ func readPositions(t *table, from string) Positions {
 	if p.Topic == "" {
 		// Connect's dedicated mode writes dots here whatever the separator is.
 		p.Topic = "mm2-offsets." + from + ".internal"
-	} else if !topicName.MatchString(p.Topic) || len(p.Topic) > 249 || p.Topic == "." || p.Topic == ".." {
+	} else if !validTopic(p.Topic) {
 		t.problem("topic", "is no topic name: 249 letters, digits, . _ - at most")
 	}
 	if p.Connector == "" {

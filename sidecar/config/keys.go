@@ -78,6 +78,8 @@ var (
 		{"create.configs", live, func(f *Flow) any { return &f.Create.Configs }},
 		{"positions.topic", restart, func(f *Flow) any { return &f.Positions.Topic }},
 		{"positions.connector", restart, func(f *Flow) any { return &f.Positions.Connector }},
+		{"offset_syncs.location", restart, func(f *Flow) any { return &f.OffsetSyncs.Location }},
+		{"plugins", live, func(f *Flow) any { return &f.Plugins }},
 	}
 )
 

@@ -196,6 +196,15 @@ func (t *table) duration(name string, otherwise, least time.Duration) time.Durat
 	return d
 }
 
+// durationOrNever is duration, where "" stands for 0.
+func (t *table) durationOrNever(name string, otherwise, least time.Duration) time.Duration {
+	if s, ok := t.values[name].(string); ok && s == "" {
+		t.take(name)
+		return 0
+	}
+	return t.duration(name, otherwise, least)
+}
+
 func (t *table) size(name string, otherwise, least int64) int64 {
 	const what = `a size like "16MiB" (B, KiB, MiB, GiB, TiB, KB, MB, GB, TB)`
 	s, ok := t.given(name, what)
@@ -278,6 +287,43 @@ func (t *table) dictionary(name string) map[string]string {
 		out[n] = all.text(n, "")
 	}
 	return out
+}
+
+// free reads a table that is somebody else's: anything may be in it. Its strings
+// are expanded.
+func (t *table) free(name string) map[string]any {
+	all := t.table(name)
+	all.known = slices.Collect(maps.Keys(all.values))
+	values, _ := t.r.expandAll(all.path, all.values).(map[string]any)
+	return values
+}
+
+// expandAll expands the strings of v and of all that is in it.
+func (r *reader) expandAll(key string, v any) any {
+	switch v := v.(type) {
+	case string:
+		s, _ := r.text(key, v, "a string")
+		return s
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			out[name] = r.expandAll(join(key, name), v[name])
+		}
+		return out
+	case []map[string]any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = r.expandAll(element(key, i), v[i])
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = r.expandAll(element(key, i), v[i])
+		}
+		return out
+	}
+	return v
 }
 
 // finish reports what is in the file and was not asked for, and what is not

@@ -63,6 +63,8 @@ func (s sources) text(at any) string {
 		return s.list(texts)
 	case *map[string]string:
 		return s.table(*v)
+	case *[]Plugin:
+		return s.plugins(*v)
 	}
 	panic(fmt.Sprintf("config: no text for a %T", at)) // a test goes through all keys
 }

@@ -34,6 +34,10 @@ func report() status.Report {
 			MemoryInUse: 4096, MemoryLimit: 16 << 20, PositionsSave: time.UnixMilli(1_700_000_000_500),
 			Topics: []status.Topic{{Source: "audit", Target: "primary.audit", Reason: "not authorized"}},
 			Errors: map[string]uint64{status.ErrorProduce: 3},
+			Plugins: []status.Plugin{{
+				Name: "offset-sync", SHA256: "9f86", Generation: 2, State: "retrying", Halted: 1, Waiting: 5, Calls: map[string]uint64{"mirror_on_commit": 9},
+				Failures: map[string]uint64{"trap": 1}, Seconds: 0.25, Emits: 4, Skipped: 3, Memory: 1 << 20,
+			}},
 			Latency: status.Histogram{Count: 9, Sum: 4.5,
 				Buckets: []status.Bucket{{Most: 0.001, Count: 1}, {Most: 0.5, Count: 8}}},
 			Partitions: []status.Partition{

@@ -21,7 +21,7 @@ func documented(t *testing.T) (labels map[string]string, single []string) {
 		t.Fatal(err)
 	}
 	labels = map[string]string{}
-	for _, m := range regexp.MustCompile("(?m)^\\| `(mirror_[a-z_]+)`( \\*)? \\| ([a-z, ]*) ?\\| ").FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `(mirror_[a-z_]+)`( \\*)? \\| ([a-z0-9, ]*) ?\\| ").FindAllStringSubmatch(string(text), -1) {
 		if _, ok := labels[m[1]]; ok {
 			t.Errorf("%s is in the table twice", m[1])
 		}

@@ -1,5 +1,5 @@
 // Package offsets has the records by which MirrorMaker 2 tells where offsets of
-// the source are on the target: bytes and names, no I/O.
+// the source are on the target, and the topic that they are kept in.
 package offsets
 
 import (

@@ -37,7 +37,11 @@ func (r *running) apply(change ...func(*config.Flow)) {
 	for _, c := range change {
 		c(&r.lab.cfg)
 	}
-	r.Apply(r.lab.cfg)
+	p, err := r.Prepare(r.lab.Context(), r.lab.cfg)
+	if err != nil {
+		r.lab.Fatal(err)
+	}
+	r.Apply(r.lab.Context(), p)
 }
 
 // left waits until no partition of the topic is left.
@@ -152,7 +156,12 @@ func TestManyChangesLeaveTimeToSave(t *testing.T) {
 				return
 			case <-tick.C:
 				c.Grace += time.Millisecond
-				r.Apply(c)
+				p, err := r.Prepare(l.Context(), c)
+				if err != nil {
+					l.Error(err)
+					return
+				}
+				r.Apply(l.Context(), p)
 			}
 		}
 	})

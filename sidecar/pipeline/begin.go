@@ -7,11 +7,13 @@ import (
 	"slices"
 	"time"
 
+	"mirror/abi"
 	"mirror/sidecar/batch"
 	"mirror/sidecar/cluster"
 	"mirror/sidecar/config"
 	"mirror/sidecar/fetch"
 	"mirror/sidecar/positions"
+	"mirror/sidecar/resume"
 	"mirror/sidecar/status"
 )
 
@@ -92,7 +94,10 @@ type beginning struct {
 	unmatched          int64 // how many there may be
 	err                error // why it cannot begin now
 	halted             *halt
-	notes              []note // to be said once it has begun
+	notes              []note         // to be said once it has begun
+	from               int64          // the position before what was found
+	ranges             []resume.Range // what was found
+	event              abi.Event      // what has happened to the log, for plugins
 }
 
 // halt is why a partition stalls, until somebody acts. kind is of status.ErrorKinds.
@@ -129,8 +134,12 @@ func (f *Flow) begin(ctx context.Context, ps []*partition) {
 	f.checkSources(ctx, bs)
 	f.findStarts(ctx, bs)
 	f.checkUnplaced(bs)
+	for _, b := range bs {
+		b.from = b.at.Offset
+	}
 	f.resume(ctx, bs)
 	f.refill(ctx, bs)
+	f.tellBeginnings(ctx, bs)
 	err := f.saveBeginnings(ctx, bs)
 	if err != nil {
 		f.count(status.ErrorPositions)
@@ -142,16 +151,23 @@ func (f *Flow) begin(ctx context.Context, ps []*partition) {
 		}
 		switch {
 		case b.halted != nil:
-			if h := b.halted; b.p.halt(h) {
-				f.count(h.kind)
-			}
-			f.beginAfter(b.p, f.cfg().Refresh)
+			f.halt(b.p, b.halted)
+		case b.err == errPluginsBehind:
+			f.beginAfter(b.p, idlePause)
 		case b.err != nil:
 			f.beginAfter(b.p, b.p.postpone(b.err))
 		default:
 			b.p.begun(b)
 		}
 	}
+}
+
+// halt stalls the partition and looks at it again with the next refresh.
+func (f *Flow) halt(p *partition, h *halt) {
+	if p.halt(h) {
+		f.count(h.kind)
+	}
+	f.beginAfter(p, f.cfg().Refresh)
 }
 
 func (p *partition) beginning() *beginning {
@@ -309,22 +325,32 @@ func (f *Flow) saveBeginnings(ctx context.Context, bs []*beginning) error {
 		b.at.Plain = false
 		due[b.p.key] = b.at
 	}
-	if err := f.store.Claim(ctx, firsts(going)); err != nil {
+	if err := f.claim(ctx, going); err != nil {
 		return err
 	}
 	return f.store.Save(ctx, due)
 }
 
-// firsts are the partitions that begin for the first time in this process.
-func firsts(bs []*beginning) (ks []positions.Key) {
+// claim claims the partitions that this process has not claimed yet.
+func (f *Flow) claim(ctx context.Context, bs []*beginning) error {
+	var keys []positions.Key
+	var ps []*partition
 	for _, b := range bs {
 		b.p.mu.Lock()
-		if !b.p.began {
-			ks = append(ks, b.p.key)
+		if !b.p.claimed {
+			keys, ps = append(keys, b.p.key), append(ps, b.p)
 		}
 		b.p.mu.Unlock()
 	}
-	return ks
+	if err := f.store.Claim(ctx, keys); err != nil {
+		return err
+	}
+	for _, p := range ps {
+		p.mu.Lock()
+		p.claimed = true
+		p.mu.Unlock()
+	}
+	return nil
 }
 
 // freshProducer is a new producer id, if one of bs needs it.

@@ -10,7 +10,10 @@
 // positions' topic; begin.go finds where a partition resumes, with gaps.go and
 // targets.go for logs that do not fit its position, resume.go for what the target
 // holds after it and refill.go for what it has lost before it; partition.go ties both ends of one, lane.go and
-// prepare.go do the work in between, drain.go ends it.
+// prepare.go do the work in between, drain.go ends it. Plugins, if there are any,
+// are told of what is acknowledged before a position is saved: generation.go loads
+// them, plugged.go gives the lanes theirs, hooks.go and told.go say what they are
+// told, sink.go writes what they emit.
 package pipeline
 
 import (
@@ -60,7 +63,11 @@ type Flow struct {
 	agenda         agenda        // partitions to begin with
 	changed        chan struct{} // holds one token after an Apply
 	keeper         *keeper
-	running        atomic.Int64 // partitions there are
+	running        atomic.Int64  // partitions there are
+	sink           *sink         // for what plugins emit
+	generations    atomic.Uint64 // of plugins, so far
+	started        atomic.Bool   // Run was called
+	pluginsLoaded  chan struct{} // closed when the first are, or never will be
 	latencies      latencies
 
 	store *positions.Store        // once started
@@ -76,6 +83,7 @@ type Flow struct {
 	// positionsProblem is what is wrong with their topic, "": nothing.
 	positionsProblem string
 	errors           map[string]uint64
+	generation       *generation // of the plugins that run, or are about to; nil: none
 }
 
 // maxLanes is the number of lanes by default where there are many cores. More
@@ -93,6 +101,7 @@ func New(o Options) *Flow {
 		targetLeaders: cluster.NewLeaders(o.Target),
 		agenda:        newAgenda(),
 		changed:       make(chan struct{}, 1),
+		pluginsLoaded: make(chan struct{}),
 		state:         status.Starting,
 		reason:        "connecting",
 		partitions:    map[positions.Key]*partition{},
@@ -114,6 +123,7 @@ func New(o Options) *Flow {
 		Failed:          func(err error) { f.trouble(&f.targetTrouble, status.ErrorTargetConnection, err) },
 	})
 	f.keeper = newKeeper(f)
+	f.sink = newSink(f)
 	n := o.Config.Lanes
 	if n == 0 {
 		n = min(runtime.GOMAXPROCS(0), maxLanes)
@@ -148,11 +158,20 @@ func (f *Flow) laneOf(k positions.Key) int {
 // retries for ever what waiting may mend, and says in Status what it waits for. An
 // error is what it stopped for by itself.
 func (f *Flow) Run(ctx context.Context) error {
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	f.fail = fail
-	if !f.start(ctx) {
+	outer := ctx
+	ctx, f.fail = context.WithCancelCause(ctx)
+	failed := func() error {
+		if err := context.Cause(ctx); err != context.Cause(outer) {
+			return fmt.Errorf("flow %s: %w", f.cfg().Name(), err)
+		}
 		return nil
+	}
+	defer f.stopPlugins()
+	loaded := f.startPlugins(ctx)
+	defer loaded()
+	defer f.fail(nil)
+	if !f.start(ctx) {
+		return failed()
 	}
 	defer f.store.Close()
 	// The ends outlive ctx: what was fetched is still stored.
@@ -182,15 +201,13 @@ func (f *Flow) Run(ctx context.Context) error {
 	tending.Wait()
 	stopFetching()
 	fetched.Wait()
-	var failed error
-	if err := context.Cause(ctx); errors.Is(err, errTakenOver) {
-		failed = fmt.Errorf("flow %s: %w", f.cfg().Name(), err)
-	} else {
+	takenOver := errors.Is(context.Cause(ctx), errTakenOver)
+	if !takenOver {
 		f.drain(deadline)
 	}
 	stopCommitting() // one that is stuck must not keep the last one from its try
 	commits.Wait()
-	if failed == nil { // the positions are the other one's otherwise
+	if !takenOver { // the positions are the other one's otherwise
 		f.saveAll(deadline)
 	}
 	stopWorking()
@@ -198,7 +215,7 @@ func (f *Flow) Run(ctx context.Context) error {
 	for _, p := range f.all() {
 		p.close()
 	}
-	return failed
+	return failed()
 }
 
 // start opens the positions and does the first round of topics. It tries until

@@ -7,6 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"mirror/abi"
 	"mirror/sidecar/cluster"
 	"mirror/sidecar/config"
 	"mirror/sidecar/positions"
@@ -63,7 +64,7 @@ func (b *beginning) another(what string) {
 
 // begins has the partition copied from the beginning of its source.
 func (b *beginning) begins() {
-	b.at, b.known, b.gap, b.anew = positions.Plain(-1), false, nil, true
+	b.at, b.known, b.gap, b.anew, b.event = positions.Plain(-1), false, nil, true, abi.Recreated
 }
 
 // truncated is a source log that parts from the one that was copied at an
@@ -85,7 +86,7 @@ func (b *beginning) truncated(at int64) {
 		"from", at, "copied_to", b.at.Offset)
 	b.at.SourceEpochs = b.at.SourceEpochs.UpTo(at - 1)
 	b.at.Offset, b.at.SourceLeaderEpoch = at-1, b.at.SourceEpochs.At(at-1)
-	b.gap, b.cut = nil, true
+	b.gap, b.cut, b.event = nil, true, abi.Truncated
 }
 
 // checkEpochs looks where the leader epochs end that were copied last. A log that
@@ -220,7 +221,7 @@ func (b *beginning) dropped(start int64) {
 			from, start-1, p.key.Topic, p.target, f.cfg().To)
 		return
 	}
-	b.lost = start - from
+	b.lost, b.event = start-from, abi.LogStartMoved
 	b.note(status.ErrorDataLoss, "the source deleted records before they were copied, going on after them", "from", from, "to", start-1, "offsets", b.lost)
 	b.at.Offset, b.at.SourceLeaderEpoch, b.at.SourceEpochs = start-1, -1, positions.Epochs{}
 }

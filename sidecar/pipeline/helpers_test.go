@@ -74,7 +74,7 @@ type running struct {
 
 func (l *lab) start() *running {
 	l.Helper()
-	f := New(Options{Config: l.cfg, Source: l.source.cluster, Target: l.target.cluster, Log: slog.New(slog.NewTextHandler(l.log, nil))})
+	f := New(Options{Config: l.cfg, Source: l.source.cluster, Target: l.target.cluster, Log: l.slog()})
 	ctx, cancel := context.WithCancel(l.Context())
 	done := make(chan struct{})
 	go func() { f.Run(ctx); close(done) }()
@@ -96,6 +96,8 @@ func (l *lab) start() *running {
 	l.Cleanup(r.stop)
 	return r
 }
+
+func (l *lab) slog() *slog.Logger { return slog.New(slog.NewTextHandler(l.log, nil)) }
 
 // partition is the state of a partition as the flow reports it.
 func (r *running) partition(topic string, number int32) (status.Partition, bool) {

@@ -3,7 +3,9 @@ package pipeline
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mirror/sidecar/fetch"
@@ -19,13 +21,19 @@ type lane struct {
 	number  int
 	wake    chan struct{}
 	changed chan struct{} // holds one token after the flow's Apply
+	flush   chan struct{} // holds one token when positions are wanted before their time
 
-	mu      sync.Mutex
-	members map[*partition]bool
-	inbox   []delivery
-	working bool // on what was in it
-	savedAt time.Time
-	failure string // of the last save, "": none
+	hooks atomic.Pointer[hooks] // nil: no plugins. Changed by the goroutine that saves
+
+	mu         sync.Mutex
+	members    map[*partition]bool
+	inbox      []delivery
+	working    bool // on what was in it
+	savedAt    time.Time
+	failure    string        // of the last save, "": none
+	generation *generation   // of the plugins, nil: none
+	next       *generation   // what takes its place, if due
+	due        chan struct{} // closed once that is done; nil: nothing is due
 
 	saving  sync.Mutex // one save at a time
 	failing bool       // the last one did
@@ -39,7 +47,7 @@ type delivery struct {
 }
 
 func newLane(f *Flow, number int) *lane {
-	return &lane{flow: f, number: number, wake: make(chan struct{}, 1), changed: make(chan struct{}, 1), members: map[*partition]bool{}}
+	return &lane{flow: f, number: number, wake: make(chan struct{}, 1), changed: make(chan struct{}, 1), flush: make(chan struct{}, 1), members: map[*partition]bool{}}
 }
 
 func (l *lane) deliver(d delivery) {
@@ -118,7 +126,13 @@ func (l *lane) commit(ctx context.Context) {
 	every := l.flow.cfg().CommitInterval
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+	tell := time.NewTicker(tellPause)
+	defer tell.Stop()
 	for {
+		var telling <-chan time.Time // nobody is woken where there are no plugins
+		if l.hooks.Load() != nil {
+			telling = tell.C
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -126,6 +140,13 @@ func (l *lane) commit(ctx context.Context) {
 			if now := l.flow.cfg().CommitInterval; now != every { // else it would never tick while there are many changes
 				every = now
 				tick.Reset(every)
+			}
+			l.swap(ctx) // its only error is that ctx has ended
+		case <-l.flush:
+			l.save(ctx)
+		case <-telling:
+			if h := l.hooks.Load(); h != nil {
+				_ = h.round(ctx, false)
 			}
 		case <-tick.C:
 			l.save(ctx)
@@ -147,8 +168,14 @@ func (l *lane) save(ctx context.Context) error {
 			ps = append(ps, p)
 		}
 	})
+	held, err := l.tellDue(ctx, due, &ps)
+	if err != nil {
+		return err
+	}
 	if len(due) == 0 {
-		l.saved(at)
+		if !held {
+			l.saved(at)
+		}
 		return nil
 	}
 	if err := l.flow.store.Save(ctx, due); err != nil {
@@ -171,8 +198,40 @@ func (l *lane) save(ctx context.Context) error {
 		l.flow.log.Info("positions are saved again")
 	}
 	l.failing = false
-	l.saved(at)
+	if !held {
+		l.saved(at)
+	}
 	return nil
+}
+
+// tellDue has the plugins flush, and leaves out the positions that they do not
+// allow to be saved yet. held: there are some.
+func (l *lane) tellDue(ctx context.Context, due map[positions.Key]positions.Position, ps *[]*partition) (held bool, err error) {
+	h := l.hooks.Load()
+	if h == nil {
+		return false, nil
+	}
+	if err := h.round(ctx, true); err != nil {
+		for _, p := range *ps {
+			p.unsaved()
+		}
+		return true, err
+	}
+	*ps = slices.DeleteFunc(*ps, func(p *partition) bool {
+		if p.safe(due[p.key]) {
+			return false
+		}
+		p.unsaved()
+		delete(due, p.key)
+		held = true
+		return true
+	})
+	l.each(func(p *partition) {
+		if why := p.haltedByPlugin(); why != nil {
+			l.flow.halt(p, why)
+		}
+	})
+	return held, nil
 }
 
 // saved keeps when all positions of the lane were on the target.

@@ -13,6 +13,7 @@ import (
 	"mirror/sidecar/fetch"
 	"mirror/sidecar/positions"
 	"mirror/sidecar/produce"
+	"mirror/sidecar/resume"
 	"mirror/sidecar/status"
 )
 
@@ -44,6 +45,7 @@ type partition struct {
 	position           positions.Position
 	known              bool             // there is a position
 	began              bool             // in this process
+	claimed            bool             // by this process
 	dirty              bool             // it has moved since it was saved
 	leaving            bool             // the topic is gone or not selected any more
 	fromStart          bool             // without a position it begins at the beginning, whatever the flow's start
@@ -64,6 +66,9 @@ type partition struct {
 	lastTimestamp      int64     // of the last batch stored, in ms since the epoch, 0: not known
 	made               time.Time // by this process
 	seenAtEnd          time.Time // when there was last nothing that waited, zero: never yet
+	hooks              *hooks    // the plugins that know of it, nil: none do
+	toldTo             int64     // the last source offset that they know of
+	telling            []resume.Range
 }
 
 // corruptTries is how often a batch that arrives damaged is fetched again at
@@ -200,7 +205,7 @@ func (p sourceEnd) Fetched(d fetch.Data) {
 	p.inbox += len(d.Set)
 	held := p.inbox
 	p.mu.Unlock()
-	if held+p.dst.Bytes() > p.flow.partitionLimit() {
+	if held+p.dst.Bytes() > p.flow.partitionLimit() || p.crowded() {
 		p.src.Pause()
 	}
 	p.lane.deliver(delivery{p.partition, d})
@@ -291,6 +296,7 @@ func (p targetEnd) Acknowledged(a produce.Ack) {
 		p.position.Offset, p.position.SourceLeaderEpoch = a.Last, a.LeaderEpoch
 	}
 	p.dirty = true
+	p.tellStored(&a)
 	if a.Count > 0 {
 		p.gotThrough(status.ErrorProduce)
 		p.losses = 0
@@ -325,7 +331,7 @@ func (p targetEnd) Acknowledged(a produce.Ack) {
 	if mended {
 		p.log.Info("copying again", "offset", a.Last)
 	}
-	if held <= p.flow.partitionLimit()/2 {
+	if held <= p.flow.partitionLimit()/2 && !p.crowded() {
 		p.src.Resume()
 	}
 }

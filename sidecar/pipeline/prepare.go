@@ -35,11 +35,8 @@ func (p *partition) prepare(d fetch.Data, t *prepared) {
 	}
 	p.mu.Lock()
 	p.inbox -= len(d.Set)
-	held := p.inbox
 	p.mu.Unlock()
-	if held+p.dst.Bytes() <= p.flow.partitionLimit()/2 {
-		p.src.Resume()
-	}
+	p.unpause()
 }
 
 func (p *partition) wants(d fetch.Data) bool {

@@ -163,13 +163,14 @@ func (f *Flow) leave(p *partition) (begins bool) {
 	}
 	defer p.lane.saving.Unlock() // a save that fails gives its positions back
 	p.mu.Lock()
-	done := p.inbox == 0 && !p.dirty
+	done := p.inbox == 0 && (!p.dirty || p.state == status.Stalled && p.halted != nil && p.halted.kind == status.ErrorPlugin)
 	at, known := p.at(), p.known
 	p.mu.Unlock()
 	if !done {
 		return begins
 	}
 	p.close()
+	p.revoke()
 	f.agenda.remove(p)
 	p.lane.remove(p)
 	f.mu.Lock()

@@ -36,6 +36,7 @@ func (f *Flow) Status() status.Flow {
 			}
 		}
 	}
+	s.Plugins = f.plugins()
 	s.Partitions = make([]status.Partition, 0, len(ps))
 	for _, p := range ps {
 		s.Partitions = append(s.Partitions, p.status())

@@ -157,6 +157,7 @@ func (b *beginning) resume(ctx context.Context, t tail) {
 	if b.at.SourceEpochs.At(b.at.Offset) != b.at.SourceLeaderEpoch { // it began somewhere in what was found: not before it
 		b.at.SourceEpochs = b.at.SourceEpochs.Seen(b.at.SourceLeaderEpoch, after+1)
 	}
+	b.ranges = found.Ranges
 	for _, r := range found.Ranges {
 		b.found += r.Count
 	}

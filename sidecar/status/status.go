@@ -34,6 +34,7 @@ type Flow struct {
 	PositionsProblem string      `json:"positions_problem,omitempty"`
 	Topics           []Topic     `json:"topics"`     // only those with a problem
 	Partitions       []Partition `json:"partitions"` // by source topic, then number
+	Plugins          []Plugin    `json:"plugins"`    // in the config's order
 	// Errors counts what went wrong and was retried, by kind (see ErrorKinds).
 	Errors map[string]uint64 `json:"errors"`
 	// Latency is how many seconds after its timestamp a record was safe on the
@@ -159,6 +160,7 @@ const (
 	ErrorRefused          = "refused" // the target refuses a batch for its content
 	ErrorPositions        = "positions"
 	ErrorResume           = "resume" // a target's tail that cannot be matched: records may be repeated
+	ErrorPlugin           = "plugin" // a plugin has halted a partition
 	ErrorTopics           = "topics" // discovery, creation
 	// What the keys on_data_loss, on_recreated and on_lost_positions are about, whether they halt or not.
 	ErrorDataLoss      = "data_loss"      // records gone before they were copied, or from the target after it had acknowledged them
@@ -169,3 +171,30 @@ const (
 // ErrorKinds lists all kinds of errors.
 var ErrorKinds = []string{ErrorSourceConnection, ErrorTargetConnection, ErrorFetch, ErrorProduce,
 	ErrorCorrupt, ErrorRefused, ErrorPositions, ErrorResume, ErrorTopics, ErrorDataLoss, ErrorRecreated, ErrorLostPositions}
+
+// PluginStates lists what a plugin may be doing.
+var PluginStates = []string{"running", "retrying", "halted", "off"}
+
+// Plugin is a commit hook of a flow, over all its lanes.
+type Plugin struct {
+	Name       string   `json:"name"`
+	Path       string   `json:"path"`
+	SHA256     string   `json:"sha256"`
+	Hooks      []string `json:"hooks"`
+	Generation uint64   `json:"generation"` // rises with each reload that changes plugins
+	State      string   `json:"state"`      // running, retrying, halted, off
+	Reason     string   `json:"reason,omitempty"`
+	// Halted is the number of partitions that it has halted one by one, Waiting what
+	// it is still to be told of all of them, in ranges.
+	Halted  int `json:"halted_partitions"`
+	Waiting int `json:"waiting"`
+	// Since the generation was loaded: calls by hook, failures by status, ranges that
+	// it was not told because of its policy, and so on.
+	Calls    map[string]uint64 `json:"calls"`
+	Failures map[string]uint64 `json:"failures"`
+	Seconds  float64           `json:"seconds"`
+	Emits    uint64            `json:"emits"`
+	Skipped  uint64            `json:"skipped_ranges"`
+	// Memory is that of all instances.
+	Memory int64 `json:"memory_bytes"`
+}

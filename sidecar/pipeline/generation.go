@@ -1,0 +1,200 @@
+package pipeline
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"sync/atomic"
+
+	"mirror/plugins"
+	"mirror/plugins/offsetsync"
+	"mirror/sidecar/config"
+)
+
+// Prepared is a config of a flow whose plugins are loaded, each with an instance
+// for each lane: nothing that could fail is left to do.
+type Prepared struct {
+	config     config.Flow
+	generation *generation // nil: without plugins
+	same       bool        // the plugins are those that run
+}
+
+// Plugins says whether other plugins run once it is applied.
+func (p *Prepared) Plugins() bool { return !p.same }
+
+// PluginFiles are the files of the plugins that run, by path, with their SHA-256
+// as they were read.
+func (f *Flow) PluginFiles() map[string][sha256.Size]byte {
+	f.mu.Lock()
+	g := f.generation
+	f.mu.Unlock()
+	files := map[string][sha256.Size]byte{}
+	if g == nil {
+		return files
+	}
+	for i, p := range g.config {
+		if !p.BuiltIn() {
+			files[p.Path] = g.specs[i].Binary.Digest
+		}
+	}
+	return files
+}
+
+// Discard gives up what is not applied.
+func (p *Prepared) Discard() {
+	if p.generation != nil && !p.same {
+		p.generation.discard()
+	}
+}
+
+// generation is the plugins that run, or are about to.
+type generation struct {
+	*plugins.Generation
+	number  uint64
+	specs   []plugins.Spec
+	config  []config.Plugin
+	sets    []*plugins.Set // by lane, until the lane takes it
+	lanes   atomic.Int32   // that use it
+	modules []plugins.Module
+}
+
+func (g *generation) discard() {
+	for _, s := range g.sets {
+		if s != nil {
+			s.Close()
+		}
+	}
+	g.Close()
+}
+
+// release says that one lane less uses it.
+func (g *generation) release() {
+	if g.lanes.Add(-1) == 0 {
+		g.Close()
+	}
+}
+
+// Prepare loads the plugins of a config, if they are not those that run: the same
+// files with the same contents, and the same tables.
+func (f *Flow) Prepare(ctx context.Context, c config.Flow) (*Prepared, error) {
+	specs, err := specsOf(&c)
+	if err != nil {
+		return nil, fmt.Errorf("flow %s: %w", c.Name(), err)
+	}
+	if !f.started.Load() { // it loads them itself
+		return &Prepared{config: c, same: true}, CheckPlugins(ctx, &c)
+	}
+	select {
+	case <-f.pluginsLoaded:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("flow %s: its first plugins are still being loaded: %w", c.Name(), ctx.Err())
+	}
+	f.mu.Lock()
+	now := f.generation
+	f.mu.Unlock()
+	if now.same(specs, &c) {
+		return &Prepared{config: c, generation: now, same: true}, nil
+	}
+	g, err := f.load(ctx, specs, &c)
+	if err != nil {
+		return nil, fmt.Errorf("flow %s: %w", c.Name(), err)
+	}
+	return &Prepared{config: c, generation: g}, nil
+}
+
+// same says whether g is made of just this.
+func (g *generation) same(specs []plugins.Spec, c *config.Flow) bool {
+	if g == nil {
+		return len(specs) == 0
+	}
+	return slices.EqualFunc(g.specs, specs, func(a, b plugins.Spec) bool { return a.Binary.Digest == b.Binary.Digest }) &&
+		reflect.DeepEqual(g.config, c.Plugins)
+}
+
+// specsOf reads the plugins' files.
+func specsOf(c *config.Flow) (specs []plugins.Spec, err error) {
+	for _, p := range c.Plugins {
+		s, err := specOf(p)
+		if err != nil {
+			return nil, err
+		}
+		specs = append(specs, s)
+	}
+	return specs, nil
+}
+
+func specOf(p config.Plugin) (plugins.Spec, error) {
+	s := plugins.Spec{
+		Name: p.Name, Config: p.Config, Tick: p.Tick,
+		Emit:    plugins.Allow{Topics: p.Emit.Topics, OffsetSyncs: p.Emit.OffsetSyncs},
+		Failure: map[string]plugins.Policy{config.FailureHalt: plugins.Halt, config.FailureRetry: plugins.Retry, config.FailureSkip: plugins.Skip}[p.Failure],
+		Limits:  plugins.Limits{Memory: p.Limits.Memory, Call: p.Limits.Call},
+	}
+	var err error
+	if p.BuiltIn() {
+		s.Binary, err = plugins.Embedded(p.Name+" (built in)", offsetsync.Wasm)
+	} else {
+		s.Binary, err = plugins.Read(p.Path, p.SHA256)
+	}
+	if err != nil {
+		return s, fmt.Errorf("plugin %s: %w", p.Name, err)
+	}
+	return s, nil
+}
+
+// CheckPlugins loads the plugins of a config as a flow does, has each begin with its
+// own config, and drops them.
+func CheckPlugins(ctx context.Context, c *config.Flow) error {
+	specs, err := specsOf(c)
+	if err == nil && len(specs) > 0 {
+		var g *plugins.Generation
+		quiet := slog.New(slog.DiscardHandler)
+		if g, err = plugins.Load(ctx, plugins.Options{Flow: c.Name(), From: c.From, To: c.To, CacheDir: cacheDir(), Log: quiet}, specs); err == nil {
+			defer g.Close()
+			var set *plugins.Set
+			if set, err = g.Instantiate(ctx, 0); err == nil {
+				set.Close()
+			}
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("flow %s: %w", c.Name(), err)
+	}
+	return nil
+}
+
+// load compiles plugins and makes their instances; nil where there are none.
+func (f *Flow) load(ctx context.Context, specs []plugins.Spec, c *config.Flow) (*generation, error) {
+	if len(specs) == 0 {
+		return nil, nil
+	}
+	number := f.generations.Add(1)
+	loaded, err := plugins.Load(ctx, plugins.Options{Flow: c.Name(), From: c.From, To: c.To, Number: number, CacheDir: cacheDir(), Log: f.log}, specs)
+	if err != nil {
+		return nil, err
+	}
+	g := &generation{Generation: loaded, number: number, specs: specs, config: c.Plugins, modules: loaded.Modules()}
+	for i := range f.lanes {
+		set, err := loaded.Instantiate(ctx, i)
+		if err != nil {
+			g.discard()
+			return nil, err
+		}
+		g.sets = append(g.sets, set)
+	}
+	return g, nil
+}
+
+// cacheDir is where compiled plugins are kept; "" where the system has no place.
+func cacheDir() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "mirror")
+}

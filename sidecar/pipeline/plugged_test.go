@@ -1,0 +1,179 @@
+package pipeline
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"mirror/sidecar/config"
+	"mirror/sidecar/offsets"
+	"mirror/sidecar/positions"
+)
+
+const syncsTopic = "mm2-offset-syncs.A.internal"
+
+// offsetSync switches the built-in plugin on.
+func offsetSync(f *config.Flow) {
+	f.OffsetSyncs.Location = config.OnTarget
+	f.Plugins = []config.Plugin{{
+		Name: config.OffsetSyncPlugin, Emit: config.Emit{OffsetSyncs: true}, Failure: config.FailureHalt,
+		Config: map[string]any{"lag_max": int64(100), "mm2_syncs": true},
+	}}
+}
+
+func without(f *config.Flow) { f.Plugins = nil }
+
+// syncs are the pairs in the topic, of one partition, in order.
+func (l *lab) syncs(topic string, number int32) (pairs [][2]int64) {
+	l.Helper()
+	t := offsets.NewTopic(offsets.TopicOptions{Cluster: l.target.cluster, Name: syncsTopic})
+	all, err := t.Read(l.Context())
+	if err != nil {
+		l.Fatal(err)
+	}
+	for _, s := range all {
+		if s.Topic == topic && s.Partition == number {
+			pairs = append(pairs, [2]int64{s.Upstream, s.Downstream})
+		}
+	}
+	return pairs
+}
+
+// synced waits until the last pair of the partition is this one.
+func (l *lab) synced(topic string, upstream, downstream int64) {
+	l.Helper()
+	eventually(l.T, "an offset sync", func() string {
+		pairs := l.syncs(topic, 0)
+		if n := len(pairs); n == 0 || pairs[n-1] != [2]int64{upstream, downstream} {
+			return fmt.Sprintf("the pairs are %v, want %d, %d at the end", pairs, upstream, downstream)
+		}
+		return ""
+	})
+}
+
+func (l *lab) positionOf(topic string) int64 {
+	return l.positions()[positions.Key{Topic: topic}].Offset
+}
+
+// TestOffsetSyncsAreWritten: the last record of a topic that goes quiet has its
+// pair, and the position follows it.
+func TestOffsetSyncsAreWritten(t *testing.T) {
+	l := newLab(t, offsetSync)
+	l.source.create("t", 1)
+	l.source.write("t", 0, values("t", 0, 5)...)
+	r := l.start()
+	l.copied("t", 0, values("t", 0, 5)...)
+	l.synced("t", 4, 4)
+	eventually(t, "the position", func() string {
+		if at := l.positionOf("t"); at != 4 {
+			return fmt.Sprint(at)
+		}
+		return ""
+	})
+	l.source.write("t", 0, values("t", 5, 3)...)
+	l.synced("t", 7, 7)
+	r.stop()
+	if at := l.positionOf("t"); at != 7 {
+		t.Errorf("the position is %d at the end, want 7", at)
+	}
+	p := r.Status().Plugins
+	if len(p) != 1 || p[0].Name != config.OffsetSyncPlugin || p[0].Generation != 1 || len(p[0].SHA256) != 64 {
+		t.Errorf("status: %+v", p)
+	}
+}
+
+// TestSwitchedOffCostsNothing: no topic, no instance, no call.
+func TestSwitchedOffCostsNothing(t *testing.T) {
+	l := newLab(t)
+	l.source.create("t", 1)
+	l.source.write("t", 0, values("t", 0, 5)...)
+	r := l.start()
+	l.copied("t", 0, values("t", 0, 5)...)
+	for _, lane := range r.lanes {
+		if lane.hooks.Load() != nil {
+			t.Error("a lane has plugins")
+		}
+	}
+	if r.generations.Load() != 0 || len(r.Status().Plugins) != 0 {
+		t.Error("plugins were loaded")
+	}
+	r.stop()
+	if l.target.TopicInfo(syncsTopic) != nil {
+		t.Error("a topic of offset syncs was made")
+	}
+}
+
+// TestPluginsAreToggledLive: what is copied while the plugin is off has no pair, all
+// else has, and nothing is lost.
+func TestPluginsAreToggledLive(t *testing.T) {
+	l := newLab(t, offsetSync)
+	l.source.create("t", 1)
+	l.source.write("t", 0, values("t", 0, 5)...)
+	r := l.start()
+	l.synced("t", 4, 4)
+	r.apply(without)
+	before := len(l.syncs("t", 0))
+	l.source.write("t", 0, values("t", 5, 5)...)
+	l.copied("t", 0, values("t", 0, 10)...)
+	eventually(t, "the position without a plugin", func() string {
+		if at := l.positionOf("t"); at != 9 {
+			return fmt.Sprint(at)
+		}
+		return ""
+	})
+	if n := len(l.syncs("t", 0)); n != before {
+		t.Errorf("%d pairs were written while the plugin was off", n-before)
+	}
+	r.apply(offsetSync)
+	l.source.write("t", 0, values("t", 10, 5)...)
+	l.synced("t", 14, 14)
+	l.copied("t", 0, values("t", 0, 15)...)
+	if g := r.Status().Plugins[0].Generation; g != 2 {
+		t.Errorf("generation %d after a reload, want 2", g)
+	}
+	r.apply(offsetSync, func(f *config.Flow) { f.Plugins[0].Config["lag_max"] = int64(5) })
+	l.source.write("t", 0, values("t", 15, 5)...)
+	l.synced("t", 19, 19)
+	r.apply() // nothing has changed
+	if g := r.Status().Plugins[0].Generation; g != 3 {
+		t.Errorf("generation %d, want 3", g)
+	}
+	r.stop()
+}
+
+// TestABadPluginChangesNothing: what cannot be loaded is refused before anything is
+// touched.
+func TestABadPluginChangesNothing(t *testing.T) {
+	l := newLab(t, offsetSync)
+	l.source.create("t", 1)
+	r := l.start()
+	r.runs("t", 0)
+	next := l.cfg
+	offsetSync(&next)
+	next.Plugins[0].Config = map[string]any{"lag_max": "many"}
+	if _, err := r.Prepare(t.Context(), next); err == nil {
+		t.Error("a plugin that refuses its config was loaded")
+	}
+	next.Plugins[0].Path = "nowhere.wasm"
+	if _, err := r.Prepare(t.Context(), next); err == nil {
+		t.Error("a file that does not exist was loaded")
+	}
+	l.source.write("t", 0, values("t", 0, 5)...)
+	l.synced("t", 4, 4)
+}
+
+// TestAPluginThatCannotBeLoadedEndsTheFlow: its positions would wait for ever.
+func TestAPluginThatCannotBeLoadedEndsTheFlow(t *testing.T) {
+	l := newLab(t, offsetSync, func(f *config.Flow) { f.Plugins[0].Path = "nowhere.wasm" })
+	f := New(Options{Config: l.cfg, Source: l.source.cluster, Target: l.target.cluster, Log: l.slog()})
+	done := make(chan error, 1)
+	go func() { done <- f.Run(t.Context()) }()
+	select {
+	case err := <-done:
+		if err == nil {
+			t.Error("the flow ended without an error")
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the flow runs on")
+	}
+}

@@ -1,0 +1,66 @@
+package pipeline
+
+import (
+	"fmt"
+
+	"mirror/plugins"
+	"mirror/sidecar/status"
+)
+
+// plugins says how the plugins are doing, over all lanes.
+func (f *Flow) plugins() []status.Plugin {
+	f.mu.Lock()
+	g := f.generation
+	f.mu.Unlock()
+	if g == nil {
+		return []status.Plugin{}
+	}
+	all := make([]status.Plugin, len(g.specs))
+	for i, s := range g.specs {
+		all[i] = status.Plugin{
+			Name: s.Name, Path: s.Binary.Path, SHA256: fmt.Sprintf("%x", s.Binary.Digest), Generation: g.number, State: string(plugins.Running),
+			Calls: map[string]uint64{}, Failures: map[string]uint64{},
+		}
+		for _, h := range g.modules[i].Hooks {
+			all[i].Hooks = append(all[i].Hooks, h.String())
+		}
+	}
+	for _, l := range f.lanes {
+		h := l.hooks.Load()
+		if h == nil || h.plugins() == nil {
+			continue
+		}
+		for _, s := range h.plugins().Status() {
+			for i := range all {
+				if all[i].Name == s.Plugin && g.number == s.Generation {
+					add(&all[i], s)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// add adds what is so in a lane.
+func add(p *status.Plugin, s plugins.Status) {
+	if s.State != plugins.Running {
+		p.State, p.Reason = string(s.State), s.Reason
+		for _, why := range s.Halted {
+			if p.Reason == "" {
+				p.Reason = why.Error()
+			}
+		}
+	}
+	p.Halted += len(s.Halted)
+	p.Waiting += s.Waiting
+	p.Seconds += s.Time.Seconds()
+	p.Emits += s.Emits
+	p.Skipped += s.Skipped
+	p.Memory += int64(s.Memory)
+	for h, n := range s.Calls {
+		p.Calls[h.String()] += n
+	}
+	for c, n := range s.Failures {
+		p.Failures[c.String()] += n
+	}
+}

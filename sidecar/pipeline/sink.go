@@ -1,0 +1,184 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"mirror/abi"
+	"mirror/plugins"
+	"mirror/sidecar/cluster"
+	"mirror/sidecar/config"
+	"mirror/sidecar/offsets"
+)
+
+// sink writes what a flow's plugins emit: offset syncs to their topic, records to
+// the topics that they may write to.
+type sink struct {
+	flow    *Flow
+	syncs   *offsets.Topic
+	records *recordWriter
+}
+
+func newSink(f *Flow) *sink {
+	c := f.cfg()
+	home := f.target
+	if c.OffsetSyncs.Location == config.OnSource {
+		home = f.source
+	}
+	return &sink{
+		flow: f,
+		syncs: offsets.NewTopic(offsets.TopicOptions{
+			Cluster: home, Name: offsets.SyncsTopic(home == f.target, c.From, c.To, c.Naming.Separator), Create: c.Create, Log: f.log,
+		}),
+		records: &recordWriter{cluster: f.target},
+	}
+}
+
+func (s *sink) close() {
+	s.syncs.Close()
+	s.records.close()
+}
+
+// Produce returns nil once all is acknowledged.
+func (s *sink) Produce(ctx context.Context, plugin string, emits []plugins.Emit) error {
+	var syncs []offsets.Sync
+	var records []*kgo.Record
+	for _, e := range emits {
+		switch e.Kind {
+		case abi.EmitOffsetSync:
+			syncs = append(syncs, offsets.Sync{Topic: e.About.Topic, Partition: e.About.Partition, Upstream: e.Upstream, Downstream: e.Downstream})
+		case abi.EmitRecord:
+			if s.flow.writes(e.Record.Topic) {
+				return fmt.Errorf("plugin %s: topic %q holds mirrored records, nobody else may write to it: change the plugin's emit.topics", plugin, e.Record.Topic)
+			}
+			records = append(records, record(e.Record))
+		}
+	}
+	if err := s.syncs.Write(ctx, syncs); err != nil {
+		return err
+	}
+	return s.records.write(ctx, s.flow.creation(plugin), records)
+}
+
+// writes says whether records are mirrored into a topic of the target.
+func (f *Flow) writes(topic string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range f.partitions {
+		if p.target == topic {
+			return true
+		}
+	}
+	return topic == f.cfg().Positions.Topic
+}
+
+// creation says how a plugin's topics are made, nil: not at all.
+func (f *Flow) creation(plugin string) *config.Create {
+	c := f.cfg()
+	for _, p := range c.Plugins {
+		if p.Name == plugin && p.Emit.Create {
+			return &c.Create
+		}
+	}
+	return nil
+}
+
+func record(r abi.Record) *kgo.Record {
+	out := &kgo.Record{Topic: r.Topic, Partition: r.Partition, Key: r.Key, Value: r.Value}
+	if r.Timestamp >= 0 {
+		out.Timestamp = time.UnixMilli(r.Timestamp)
+	}
+	for _, h := range r.Headers {
+		out.Headers = append(out.Headers, kgo.RecordHeader{Key: string(h.Key), Value: h.Value})
+	}
+	return out
+}
+
+// recordWriter writes records to any topic of a cluster. It is connected once
+// there is one.
+type recordWriter struct {
+	cluster *cluster.Cluster
+
+	mu     sync.Mutex
+	client *kgo.Client
+}
+
+// write returns nil once all are acknowledged. A topic that does not exist is made
+// if create says how.
+func (w *recordWriter) write(ctx context.Context, create *config.Create, rs []*kgo.Record) error {
+	if len(rs) == 0 {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.client == nil {
+		c, err := w.cluster.NewClient(kgo.RequiredAcks(kgo.AllISRAcks()), kgo.RecordPartitioner(partitioner{}), kgo.ProducerLinger(0))
+		if err != nil {
+			return err
+		}
+		w.client = c
+	}
+	if create != nil {
+		for _, topic := range topicsOf(rs) {
+			if err := w.cluster.CreateTopic(ctx, topic, -1, *create, nil); err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
+				return fmt.Errorf("create topic %q on cluster %q for a plugin: %w", topic, w.cluster.Alias(), err)
+			}
+		}
+	}
+	if err := w.client.ProduceSync(ctx, rs...).FirstErr(); err != nil {
+		w.client.Close() // the producer may be one that the cluster will not take again
+		w.client = nil
+		if errors.Is(err, kerr.UnknownTopicOrPartition) {
+			err = fmt.Errorf("%w: make the topic, or set emit.create in the plugin's table", err)
+		}
+		return fmt.Errorf("write %d records of a plugin to cluster %q: %w", len(rs), w.cluster.Alias(), w.cluster.Explain(err))
+	}
+	return nil
+}
+
+func (w *recordWriter) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.client != nil {
+		w.client.Close()
+		w.client = nil
+	}
+}
+
+func topicsOf(rs []*kgo.Record) (names []string) {
+	seen := map[string]bool{}
+	for _, r := range rs {
+		if !seen[r.Topic] {
+			seen[r.Topic] = true
+			names = append(names, r.Topic)
+		}
+	}
+	return names
+}
+
+// partitioner keeps the partition that a record asks for; -1 asks for the one that
+// Java's default partitioner would take.
+type partitioner struct{}
+
+func (partitioner) ForTopic(topic string) kgo.TopicPartitioner {
+	return &topicPartitioner{kgo.StickyKeyPartitioner(nil).ForTopic(topic)}
+}
+
+type topicPartitioner struct{ kgo.TopicPartitioner }
+
+func (p *topicPartitioner) RequiresConsistency(r *kgo.Record) bool {
+	return r.Partition >= 0 || p.TopicPartitioner.RequiresConsistency(r)
+}
+
+func (p *topicPartitioner) Partition(r *kgo.Record, n int) int {
+	if r.Partition >= 0 {
+		return int(r.Partition) // one that does not exist fails the record
+	}
+	return p.TopicPartitioner.Partition(r, n)
+}

@@ -1,0 +1,86 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+
+	"mirror/abi"
+	"mirror/sidecar/cluster"
+	"mirror/sidecar/config"
+)
+
+// errPluginsBehind is a partition that begins once plugins have been told what was found
+// of it on the target: its position must not pass that before.
+var errPluginsBehind = errors.New("waiting for plugins to be told what the target holds")
+
+// tellBeginnings tells the plugins where partitions begin, and what was found of
+// them on the target after the saved position. Those whose position the plugins do
+// not allow to be saved yet begin later, from there.
+func (f *Flow) tellBeginnings(ctx context.Context, bs []*beginning) {
+	var ours []*beginning
+	for _, b := range bs {
+		if b.going() && b.p.lane.hooks.Load() != nil {
+			ours = append(ours, b)
+		}
+	}
+	if len(ours) == 0 {
+		return
+	}
+	// Another mirror that still writes has to learn of this one now: as long as it
+	// goes on there is more to be told each time.
+	if err := f.claim(ctx, ours); err != nil {
+		for _, b := range ours {
+			b.err = err
+		}
+		return
+	}
+	starts := f.offsets(ctx, f.source, ours, sourcePartition, cluster.EarliestOffset, config.ReadUncommitted)
+	for _, b := range ours {
+		if b.going() {
+			b.tell(starts[b])
+		}
+	}
+}
+
+func (b *beginning) tell(logStart int64) {
+	p := b.p
+	h := p.lane.hooks.Load()
+	if h == nil {
+		return // they have been switched off
+	}
+	if b.at.Offset < b.from { // it goes back, to copy again what the target has lost
+		b.from, b.ranges = b.at.Offset, nil
+	}
+	p.mu.Lock()
+	if kind := b.event; p.hooks != h || p.toldTo != b.from || kind != abi.None {
+		if p.hooks != h || kind == abi.None {
+			kind = abi.Assigned
+		}
+		at := b.at
+		at.Offset = b.from
+		p.assign(h, kind, at, logStart, b.targetEnd)
+	}
+	p.tell(b.ranges, b.at.Offset, -1, b.at.SourceLeaderEpoch)
+	if len(b.ranges) > 0 { // the next look goes on from there
+		p.position, p.known, p.epochs = b.at, true, b.at.SourceEpochs
+	}
+	p.mu.Unlock()
+	if why := p.haltedByPlugin(); why != nil {
+		b.halted = why
+		return
+	}
+	if h.safe(p.plugged()) < b.at.Offset {
+		b.err = errPluginsBehind
+		wake(p.lane.flush)
+	}
+}
+
+// revoke tells the plugins that the partition is not the lane's any more.
+func (p *partition) revoke() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.hooks != nil {
+		p.hooks.happened(p.event(abi.Revoked, p.position.Offset, -1, -1))
+		p.hooks = nil
+	}
+}
