@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"mirror/integration/contract"
@@ -36,6 +37,7 @@ func TestFollowers(t *testing.T) {
 	}
 	contract.Play(t, func(testing.TB) contract.Pair { return pair }, []contract.Scenario{
 		{Name: "slow", Alone: true, Limit: 3 * time.Minute, Run: func(e *contract.Env) { k.oneTopicWaits(e, 0) }},
+		{Name: "moved", Alone: true, Run: k.refusedByANewLeader},
 		{Name: "slow-old", Alone: true, Limit: 3 * time.Minute, Run: func(e *contract.Env) { k.oneTopicWaits(e, month) }},
 	})
 }
@@ -126,4 +128,39 @@ func (k followers) oneTopicWaits(e *contract.Env, age time.Duration) {
 	}
 	m.CaughtUp(both...)
 	m.WantSame(both...)
+}
+
+// A leader that is new to a producer takes whatever it gets, for it has forgotten
+// it. So it gets one batch alone: when that is refused nothing else is stored in its
+// place.
+func (k followers) refusedByANewLeader(e *contract.Env) {
+	topic := e.Topic("t")
+	e.Create(e.Source, topic, 1, "retention.ms", "-1", "max.message.bytes", "4000000")
+	k.place(e, "src."+topic, 1, 3)
+	for i := 0; i < len(contract.Smallest); i += 2 {
+		e.SetConfig(e.Target, "src."+topic, contract.Smallest[i], contract.Smallest[i+1])
+	}
+	client := e.Source.Client(e, kgo.ProducerBatchCompression(kgo.Lz4Compression()), kgo.ProducerBatchMaxBytes(4_000_000), kgo.ProducerLinger(0))
+	old := func(rs []*kgo.Record) {
+		for _, r := range rs {
+			r.Timestamp = time.Now().Add(-month)
+		}
+		e.PutWith(client, topic, rs...)
+	}
+	m := e.Start()
+	old(contract.Numbered(0, "first", 10))
+	m.CaughtUp(topic)
+	for round, leader := range []int32{3, 1} {
+		e.Assign(e.Target, [][]int32{{leader, 4 - leader}}, "src."+topic)
+		link := k.Nodes[leader-1].Proxy
+		e.Cleanup(func() { link.SetDelay(0) })
+		link.SetDelay(150 * time.Millisecond) // so that all the rest is there before the answer
+		old(contract.Oversize())
+		for i := range 8 {
+			old(contract.Numbered(0, fmt.Sprintf("behind-%d-%d", round, i), 2))
+		}
+		m.CaughtUp(topic)
+		link.SetDelay(0)
+		m.WantSame(topic)
+	}
 }
