@@ -1,6 +1,7 @@
 package positions
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,9 +19,10 @@ func (s *Store) Claim(ctx context.Context, ks []Key) error {
 	if len(ks) == 0 {
 		return nil
 	}
+	value, _ := json.Marshal(s.claim()) // of such fields it always succeeds
 	records := make([]*kgo.Record, len(ks))
 	for i, k := range ks {
-		records[i] = &kgo.Record{Key: appendKey(nil, claimant, s.source, k), Value: s.claim()}
+		records[i] = &kgo.Record{Key: appendKey(nil, claimant, s.source, k), Value: value}
 	}
 	if err := s.write(ctx, records); err != nil {
 		return fmt.Errorf("claim %d partitions in topic %q on cluster %q: %w", len(ks), s.topic, s.cluster.Alias(), err)
@@ -28,15 +30,35 @@ func (s *Store) Claim(ctx context.Context, ks []Key) error {
 	return nil
 }
 
-func (s *Store) claim() []byte {
-	b, _ := json.Marshal(map[string]string{"run": s.run}) // of strings it always succeeds
-	return b
+// claim is the value of a claim. Of two stores the one is the successor that loaded
+// the topic when more had been written to it; if as much had been, the one that was
+// opened later.
+type claim struct {
+	Run    string `json:"run"`
+	Loaded int64  `json:"loaded"` // offsets of the whole topic
+	Opened int64  `json:"opened"` // in ms since the epoch
 }
 
-// Watch calls taken for each partition that another store claims after this one
-// has, from the time of Load on, until ctx ends. It tells a mirror that was paused,
-// or was started twice, that it has been replaced. A claim before this one's own is
-// that of a predecessor, however late it was written. It is for one goroutine.
+func (s *Store) claim() claim {
+	c := claim{Run: s.run, Opened: s.opened.UnixMilli()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, end := range s.loaded {
+		c.Loaded += end
+	}
+	return c
+}
+
+// after says whether c is the claim of a successor of d's store. It holds one way or
+// the other, so that of two stores that see each other's claims one goes on.
+func (c claim) after(d claim) bool {
+	return cmp.Or(cmp.Compare(c.Loaded, d.Loaded), cmp.Compare(c.Opened, d.Opened), cmp.Compare(c.Run, d.Run)) > 0
+}
+
+// Watch calls taken for each partition that a successor of this store claims from
+// the time of Load on, until ctx ends. It tells a mirror that was paused, or was
+// started twice, that it has been replaced. A predecessor's claim may be written late,
+// and says nothing. It is for one goroutine.
 func (s *Store) Watch(ctx context.Context, taken func(Key)) error {
 	for ctx.Err() == nil {
 		if err := s.watch(ctx, taken); err != nil {
@@ -65,16 +87,13 @@ func (s *Store) watch(ctx context.Context, taken func(Key)) error {
 		return err
 	}
 	defer cl.Close()
-	ours := string(s.claim())
-	claimed := map[Key]bool{}
+	ours := s.claim()
 	for ctx.Err() == nil {
 		// Errors are those of brokers that are away; the client tries again.
 		cl.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
-			switch k, err := parseKey(r.Key, claimant, s.source); {
-			case err != nil: // something else
-			case string(r.Value) == ours:
-				claimed[k] = true
-			case claimed[k]:
+			var c claim
+			k, err := parseKey(r.Key, claimant, s.source)
+			if err == nil && json.Unmarshal(r.Value, &c) == nil && c.Run != ours.Run && c.after(ours) {
 				taken(k)
 			}
 		})

@@ -22,13 +22,15 @@ func TestAnothersClaimIsToldOf(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	taken, ended := make(chan Key), make(chan error, 1)
 	go func() { ended <- s.Watch(ctx, func(k Key) { taken <- k }) }()
-	claim(old, k(0), k(1)) // it was on its way when its mirror ended
 	claim(s, k(0), k(1), k(2))
+	claim(old, k(0), k(1)) // it was on its way when its mirror ended
 	at := map[Key]Position{k(0): {Offset: 5}}
 	if err := old.Save(t.Context(), at); err != nil { // it does not know yet
 		t.Fatal(err)
 	}
-	claim(tg.open(t), k(2))
+	next := tg.open(t)
+	load(t, next)
+	claim(next, k(2))
 	if got := <-taken; got != k(2) {
 		t.Errorf("%v is said to be taken, want %v", got, k(2))
 	}
@@ -37,4 +39,18 @@ func TestAnothersClaimIsToldOf(t *testing.T) {
 		t.Error(err)
 	}
 	wantLoad(t, s, at) // a claim is not taken for a position
+}
+
+// Of two one is the successor, and only one.
+func TestWhoComesLast(t *testing.T) {
+	in := []claim{ // in order
+		{Run: "z", Loaded: 1, Opened: 9}, {Run: "b", Loaded: 2, Opened: 3}, {Run: "a", Loaded: 2, Opened: 4}, {Run: "c", Loaded: 2, Opened: 4},
+	}
+	for i, a := range in {
+		for j, b := range in {
+			if got := a.after(b); got != (i > j) {
+				t.Errorf("%+v after %+v: %v", a, b, got)
+			}
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -43,6 +44,7 @@ type Store struct {
 	connector string
 	create    config.Create
 	run       string // what Claim writes, as only this store does
+	opened    time.Time
 	log       *slog.Logger
 	id        [16]byte // the topic's, zero where it is not known
 	unchecked bool     // it has been said that the policy cannot be looked at
@@ -69,6 +71,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		connector: o.Positions.Connector,
 		create:    o.Create,
 		run:       rand.Text(),
+		opened:    time.Now(),
 		log:       o.Log.With("topic", o.Positions.Topic, "cluster", o.Cluster.Alias()),
 		turn:      make(chan struct{}, 1),
 	}
