@@ -49,6 +49,13 @@ func (s *Store) claim() claim {
 	return c
 }
 
+// others is the claim in a record's value, if it is that of another store.
+func (s *Store) others(value []byte) (claim, bool) {
+	var c claim
+	err := json.Unmarshal(value, &c)
+	return c, err == nil && c.Run != s.run
+}
+
 // after says whether c is the claim of a successor of d's store. It holds one way or
 // the other, so that of two stores that see each other's claims one goes on.
 func (c claim) after(d claim) bool {
@@ -91,10 +98,10 @@ func (s *Store) watch(ctx context.Context, taken func(Key)) error {
 	for ctx.Err() == nil {
 		// Errors are those of brokers that are away; the client tries again.
 		cl.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
-			var c claim
-			k, err := parseKey(r.Key, claimant, s.source)
-			if err == nil && json.Unmarshal(r.Value, &c) == nil && c.Run != ours.Run && c.after(ours) {
-				taken(k)
+			if k, err := parseKey(r.Key, claimant, s.source); err == nil {
+				if c, ok := s.others(r.Value); ok && c.after(ours) {
+					taken(k)
+				}
 			}
 		})
 	}

@@ -60,7 +60,6 @@ type loader struct {
 	next, end map[int32]int64 // by partition; no end before its first answer
 	positions map[Key]Position
 	claimed   map[Key]bool // by others, last
-	ours      string       // the value of our own claims
 
 	garbage      int
 	firstGarbage struct {
@@ -72,7 +71,7 @@ type loader struct {
 
 func newLoader(s *Store) *loader {
 	return &loader{store: s, next: map[int32]int64{}, end: map[int32]int64{}, positions: map[Key]Position{},
-		claimed: map[Key]bool{}, ours: string(s.claim())}
+		claimed: map[Key]bool{}}
 }
 
 func (l *loader) run(ctx context.Context) error {
@@ -233,7 +232,7 @@ func (l *loader) take(r *kgo.Record) {
 	if errors.Is(err, errForeign) {
 		if k, err := parseKey(r.Key, claimant, l.store.source); err == nil {
 			delete(l.claimed, k)
-			if string(r.Value) != l.ours {
+			if _, others := l.store.others(r.Value); others {
 				l.claimed[k] = true
 			}
 		}
