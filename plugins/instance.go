@@ -27,14 +27,16 @@ type instance struct {
 	frames abi.Encoder
 	words  [2]uint64 // parameters and results of calls
 
-	ctx      context.Context // for calls of the guest; has the instance in it
-	cancel   func()
-	caller   context.Context // of the call under way
-	deadline time.Time
-	call     *call
-	staged   []Emit // of the last call, for its room
-	said     string // by fail
-	clock    clock
+	ctx    context.Context // for calls of the guest; has the instance in it
+	cancel func()
+	caller context.Context // of the call under way
+	limit  time.Duration   // of the stretch of calls under way
+	used   time.Duration   // of that, as far as it counts
+	looked time.Time       // when the clock was looked at last
+	call   *call
+	staged []Emit // of the last call, for its room
+	said   string // by fail
+	clock  clock
 }
 
 // call is a hook under way.
@@ -125,12 +127,12 @@ func (i *instance) tell(ctx context.Context, h abi.Hook, flags uint16, attempt i
 // within begins a stretch of calls that have to end in time.
 func (i *instance) within(ctx context.Context, limit time.Duration) {
 	now := time.Now()
-	i.caller, i.deadline = ctx, now.Add(limit)
+	i.caller, i.limit, i.used, i.looked = ctx, limit, 0, now
 	i.clock.start(now)
 	switch {
 	case !i.p.metered: // wazero watches the context
 		i.cancel()
-		i.ctx, i.cancel = context.WithDeadline(context.WithValue(ctx, instanceKey{}, i), i.deadline)
+		i.ctx, i.cancel = context.WithDeadline(context.WithValue(ctx, instanceKey{}, i), now.Add(limit))
 	case i.ctx == nil:
 		i.ctx = context.WithValue(context.Background(), instanceKey{}, i)
 	}
