@@ -14,6 +14,7 @@ import (
 
 	"mirror/sidecar/cluster"
 	"mirror/sidecar/config"
+	"mirror/sidecar/offsets"
 	"mirror/sidecar/policy"
 	"mirror/sidecar/positions"
 )
@@ -128,6 +129,33 @@ func (k *flowCheck) run(ctx context.Context) {
 		k.checkTarget(ctx)
 		k.checkMirrorMaker(ctx)
 	}
+	k.checkSyncs(ctx)
+}
+
+// checkSyncs checks the topic of offset syncs, if a plugin writes any.
+func (k *flowCheck) checkSyncs(ctx context.Context) {
+	onTarget := k.OffsetSyncs.Location == config.OnTarget
+	c := k.target
+	if !onTarget {
+		c = k.source
+	}
+	if c == nil || !slices.ContainsFunc(k.Plugins, func(p config.Plugin) bool { return p.Emit.OffsetSyncs }) {
+		return
+	}
+	name := offsets.SyncsTopic(onTarget, k.From, k.To, k.Naming.Separator)
+	found, err := c.Topics(ctx, []string{name})
+	if err != nil {
+		k.problem(c, err)
+		return
+	}
+	switch t, ok := found[name]; {
+	case !ok:
+		k.checkCreation(ctx, c, []string{name})
+	case t.Err != nil:
+		k.problem(c, t.Err)
+	default:
+		k.checkRights(ctx, c, []string{name}, kmsg.ACLOperationWrite, kmsg.ACLOperationRead)
+	}
 }
 
 func (k *flowCheck) checkSource(ctx context.Context) {
@@ -178,7 +206,7 @@ func (k *flowCheck) checkTarget(ctx context.Context) {
 	} else {
 		k.checkRights(ctx, k.target, copies, kmsg.ACLOperationWrite)
 	}
-	k.checkCreation(ctx, missing)
+	k.checkCreation(ctx, k.target, missing)
 	if len(copies) < len(present) {
 		k.checkRights(ctx, k.target, []string{k.Positions.Topic}, kmsg.ACLOperationWrite, kmsg.ACLOperationRead)
 		store, err := positions.Open(ctx, positions.Options{Cluster: k.target, Source: k.From, Positions: k.Positions, Create: k.Create,
@@ -193,31 +221,31 @@ func (k *flowCheck) checkTarget(ctx context.Context) {
 	}
 }
 
-// checkCreation asks the target whether it would make topics.
-func (k *flowCheck) checkCreation(ctx context.Context, names []string) {
+// checkCreation asks a cluster whether it would make topics.
+func (k *flowCheck) checkCreation(ctx context.Context, c *cluster.Cluster, names []string) {
 	if len(names) == 0 {
 		return
 	}
 	replicas := k.Create.ReplicationFactor
 	if replicas == 0 {
-		replicas = -1 // the target's default
+		replicas = -1 // the cluster's default
 	}
 	configs := make(map[string]*string, len(k.Create.Configs))
 	for name, value := range k.Create.Configs {
 		configs[name] = &value
 	}
-	answers, err := kadm.NewClient(k.target.Client()).ValidateCreateTopics(ctx, 1, replicas, configs, names...)
+	answers, err := kadm.NewClient(c.Client()).ValidateCreateTopics(ctx, 1, replicas, configs, names...)
 	if err != nil {
-		k.problem(k.target, fmt.Errorf("ask whether topics can be created: %w", err))
+		k.problem(c, fmt.Errorf("ask whether topics can be created: %w", err))
 		return
 	}
 	for _, a := range answers.Sorted() {
 		switch {
 		case a.Err == nil:
 		case a.ErrMessage != "":
-			k.problem(k.target, fmt.Errorf("topic %s could not be created: %w (%s)", a.Topic, a.Err, a.ErrMessage))
+			k.problem(c, fmt.Errorf("topic %s could not be created: %w (%s)", a.Topic, a.Err, a.ErrMessage))
 		default:
-			k.problem(k.target, fmt.Errorf("topic %s could not be created: %w", a.Topic, a.Err))
+			k.problem(c, fmt.Errorf("topic %s could not be created: %w", a.Topic, a.Err))
 		}
 	}
 }
