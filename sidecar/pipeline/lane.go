@@ -50,6 +50,9 @@ func newLane(f *Flow, number int) *lane {
 	return &lane{flow: f, number: number, wake: make(chan struct{}, 1), changed: make(chan struct{}, 1), flush: make(chan struct{}, 1), members: map[*partition]bool{}}
 }
 
+// sendAfter is how many bytes are prepared before they are sent.
+const sendAfter = 1 << 20
+
 func (l *lane) deliver(d delivery) {
 	l.mu.Lock()
 	l.inbox = append(l.inbox, d)
@@ -62,13 +65,22 @@ func (l *lane) prepare(ctx context.Context) {
 	var t prepared
 	for ctx.Err() == nil {
 		ds := l.take()
-		for _, d := range ds {
-			if d.Frame != nil {
-				d.p.prepare(d.Data, &t)
-			} else {
+		for i, held := 0, 0; i < len(ds); i++ {
+			d := ds[i]
+			if d.Frame == nil {
 				d.p.dst.Compact()
+				continue
+			}
+			d.p.prepare(d.Data, &t)
+			// What came in one answer goes out in as few requests as it can; not all
+			// of it at the end, though, or nobody would work meanwhile.
+			t.done = append(t.done, d.p)
+			if held += len(d.Set); held >= sendAfter {
+				t.send()
+				held = 0
 			}
 		}
+		t.send()
 		if len(ds) > 0 {
 			continue
 		}

@@ -17,7 +17,19 @@ import (
 const maxDecompressed = 256 << 20
 
 // prepared is room for the work of a lane's goroutine.
-type prepared struct{ buf []byte }
+type prepared struct {
+	buf  []byte
+	done []*partition // whose batches wait to be sent
+}
+
+// send has the target ends send what was prepared.
+func (t *prepared) send() {
+	for _, p := range t.done {
+		p.dst.Send()
+	}
+	clear(t.done)
+	t.done = t.done[:0]
+}
 
 // damagedPause is how long to wait before a batch is fetched again that arrived
 // damaged.

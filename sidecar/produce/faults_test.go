@@ -211,6 +211,7 @@ func TestWhatIsSetAsideIsBounded(t *testing.T) {
 	s := b.partition("t", 0)
 	for range 6 {
 		s.p.Push(1, s.entry(batch.None, 1, limit/2-1000))
+		s.p.Send()
 		x := s.p.take(1)
 		s.p.answered(x, answer{err: kerr.RequestTimedOut, base: -1})
 		x.held.Release()

@@ -212,6 +212,7 @@ func (s *source) push(codec batch.Codec, n int) {
 		return
 	}
 	s.p.Push(g, s.entry(codec, n, 1))
+	s.p.Send()
 }
 
 // until waits for what check looks for, which is called with what the owner was

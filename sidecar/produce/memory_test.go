@@ -16,6 +16,7 @@ import (
 func (s *source) old(n int) {
 	for range n {
 		s.p.Push(1, s.entryOf(month, batch.Gzip, 1, 1))
+		s.p.Send()
 	}
 }
 

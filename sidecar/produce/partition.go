@@ -61,15 +61,17 @@ func (p *Partition) Topic() string { return p.topic }
 // Number is the partition's number.
 func (p *Partition) Number() int32 { return p.number }
 
-// Push appends e to what waits. An entry of another generation than that of the
-// last Reset or Shed is dropped.
+// Push appends e to what waits, for the next Send. An entry of another generation
+// than that of the last Reset or Shed is dropped.
 func (p *Partition) Push(generation uint64, e Entry) {
 	if !p.push(generation, e) {
 		e.Frame.Release()
-		return
 	}
-	p.kick()
 }
+
+// Send has what waits sent, as soon as it may. It is apart from Push so that the
+// entries of several partitions go in one request.
+func (p *Partition) Send() { p.kick() }
 
 func (p *Partition) push(generation uint64, e Entry) bool {
 	p.mu.Lock()

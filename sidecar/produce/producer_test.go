@@ -104,6 +104,7 @@ func TestALargeBatchIsSplitWhereTheTargetSaysSo(t *testing.T) {
 	b.run(s.p)
 	for range 3 {
 		s.p.Push(1, s.entry(batch.None, 20, 500))
+		s.p.Send()
 	}
 	s.stored()
 	for _, x := range b.batches("t", 0) {
@@ -115,6 +116,7 @@ func TestALargeBatchIsSplitWhereTheTargetSaysSo(t *testing.T) {
 	s.p.Push(1, s.entry(batch.None, 1, 10))
 	s.p.Push(1, s.entry(batch.None, 1, 5000))
 	s.p.Push(1, s.entry(batch.None, 1, 10))
+	s.p.Send()
 	s.until("the refusal", func() bool { return s.refused != nil })
 	if s.refused.Offset != 61 || !errors.Is(s.refused.Err, kerr.MessageTooLarge) {
 		t.Errorf("refused %+v", s.refused)
