@@ -106,7 +106,7 @@ func (c *faultyCluster) onTheWay() (fault string, delay time.Duration) {
 		fault, delay = late, time.Duration(c.rng.IntN(50))*time.Millisecond
 	case n < 24:
 		fault = dropped
-	case n < 26:
+	case n < 30:
 		fault = doubled
 	default:
 		return "", 0
