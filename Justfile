@@ -55,13 +55,16 @@ scripts:
 guest:
     plugins/offsetsync/build.sh --check
 
-# each fuzz target for some seconds
+# each fuzz target for some seconds; goes on to the next where one finds something
 fuzz seconds="10":
-    @go test -run '^$' -list '^Fuzz' ./... | awk '/^Fuzz/ {t[n++] = $1} /^ok/ {for (i = 0; i < n; i++) print $2, t[i]; n = 0}' | \
-    while read -r package target; do \
-        echo "$package $target"; \
-        go test -run '^$' -fuzz "^$target\$" -fuzztime {{ seconds }}s "$package"; \
-    done
+    @go test -run '^$' -list '^Fuzz' ./... | awk '/^Fuzz/ {t[n++] = $1} /^ok/ {for (i = 0; i < n; i++) print $2, t[i]; n = 0}' | { \
+        failed=; \
+        while read -r package target; do \
+            echo "$package $target"; \
+            go test -run '^$' -fuzz "^$target\$" -fuzztime {{ seconds }}s "$package" || failed="$failed $package $target"; \
+        done; \
+        [ -z "$failed" ] || { echo "found something:$failed"; exit 1; }; \
+    }
 
 # Go benchmarks
 gobench *args:
