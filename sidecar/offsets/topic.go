@@ -74,7 +74,7 @@ func (t *Topic) write(ctx context.Context, syncs []Sync) error {
 	for i, s := range syncs {
 		records[i] = &kgo.Record{Key: s.AppendKey(nil), Value: s.AppendValue(nil)}
 	}
-	err := t.client.ProduceSync(ctx, records...).FirstErr()
+	err := cluster.ProduceAll(ctx, t.client, records)
 	if errors.Is(err, kerr.TopicAuthorizationFailed) {
 		err = fmt.Errorf("%w: allow Write on it", err)
 	}

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"mirror/sidecar/cluster"
 	"mirror/sidecar/config"
 	"mirror/sidecar/offsets"
+	"mirror/sidecar/status"
 )
 
 // sink writes what a flow's plugins emit: offset syncs to their topic, records to
@@ -45,8 +47,22 @@ func (s *sink) close() {
 	s.records.close()
 }
 
+// emitTime is how long writing what a plugin emitted may take. Then the plugin is
+// asked for it again, after a pause.
+const emitTime = 10 * time.Second
+
 // Produce returns nil once all is acknowledged.
 func (s *sink) Produce(ctx context.Context, plugin string, emits []plugins.Emit) error {
+	writing, cancel := context.WithTimeout(ctx, emitTime)
+	defer cancel()
+	err := s.write(writing, plugin, emits)
+	if err != nil && ctx.Err() == nil {
+		s.flow.count(status.ErrorPlugin)
+	}
+	return err
+}
+
+func (s *sink) write(ctx context.Context, plugin string, emits []plugins.Emit) error {
 	var syncs []offsets.Sync
 	var records []*kgo.Record
 	for _, e := range emits {
@@ -90,12 +106,13 @@ func (f *Flow) creation(plugin string) *config.Create {
 }
 
 func record(r abi.Record) *kgo.Record {
-	out := &kgo.Record{Topic: r.Topic, Partition: r.Partition, Key: r.Key, Value: r.Value}
+	// Copies: the client may read them after the call that they are valid for.
+	out := &kgo.Record{Topic: r.Topic, Partition: r.Partition, Key: bytes.Clone(r.Key), Value: bytes.Clone(r.Value)}
 	if r.Timestamp >= 0 {
 		out.Timestamp = time.UnixMilli(r.Timestamp)
 	}
 	for _, h := range r.Headers {
-		out.Headers = append(out.Headers, kgo.RecordHeader{Key: string(h.Key), Value: h.Value})
+		out.Headers = append(out.Headers, kgo.RecordHeader{Key: h.Key, Value: bytes.Clone(h.Value)})
 	}
 	return out
 }
@@ -131,7 +148,7 @@ func (w *recordWriter) write(ctx context.Context, create *config.Create, rs []*k
 			}
 		}
 	}
-	if err := w.client.ProduceSync(ctx, rs...).FirstErr(); err != nil {
+	if err := cluster.ProduceAll(ctx, w.client, rs); err != nil {
 		w.client.Close() // the producer may be one that the cluster will not take again
 		w.client = nil
 		if errors.Is(err, kerr.UnknownTopicOrPartition) {

@@ -160,7 +160,7 @@ const (
 	ErrorRefused          = "refused" // the target refuses a batch for its content
 	ErrorPositions        = "positions"
 	ErrorResume           = "resume" // a target's tail that cannot be matched: records may be repeated
-	ErrorPlugin           = "plugin" // a plugin has halted a partition
+	ErrorPlugin           = "plugin" // a plugin has halted a partition, or what it emits cannot be written
 	ErrorTopics           = "topics" // discovery, creation
 	// What the keys on_data_loss, on_recreated and on_lost_positions are about, whether they halt or not.
 	ErrorDataLoss      = "data_loss"      // records gone before they were copied, or from the target after it had acknowledged them
