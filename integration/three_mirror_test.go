@@ -12,7 +12,8 @@ import (
 // there twice.
 func (k *three) mirrorIsKilled(e *contract.Env) {
 	traffic := e.Traffic(partitions)
-	flow := contract.Flow{}
+	const noPlugins = "[[flows.plugins]]\nname = \"offset-sync\"\nenabled = false\n"
+	flow := contract.Flow{Tables: noPlugins}
 	for i := range contract.Kills(usualKills) {
 		if i%2 == 1 {
 			flow.Keys = `commit_interval = "50ms"` // so that positions are on their way, too
@@ -21,7 +22,7 @@ func (k *three) mirrorIsKilled(e *contract.Env) {
 		p.ProgressAll(traffic.Topics, 50+rand.Int64N(300))
 		p.Kill()
 	}
-	p := e.Launch()
+	p := e.Launch(contract.Flow{Tables: noPlugins})
 	finish(e, p, traffic)
 	p.Signal(syscall.SIGTERM)
 	p.WantExit(0)
