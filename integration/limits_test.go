@@ -166,9 +166,8 @@ func (k *kafka) idlePartitionsCostNothing(e *contract.Env) {
 	}
 	sent, received = link.Sent()-sent, link.Received()-received
 	e.Logf("%d bytes were sent and %d received for %d records, the producer's included", sent, received, answers)
-	// Once, those that are idle change over to a link of their own.
-	if most := int64(answers * idle * 30 / 3); sent > most || received > most {
-		e.Errorf("%d bytes were sent and %d received for %d records beside %d idle partitions, want a third of what it takes to name those: %d",
+	if most := int64(answers * idle * 30 / 10); sent > most || received > most {
+		e.Errorf("%d bytes were sent and %d received for %d records beside %d idle partitions, want a tenth of what it takes to name those: %d",
 			sent, received, answers, idle, most)
 	}
 	if n := m.Status().MemoryInUse; n != 0 {

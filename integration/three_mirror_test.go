@@ -12,8 +12,7 @@ import (
 // there twice.
 func (k *three) mirrorIsKilled(e *contract.Env) {
 	traffic := e.Traffic(partitions)
-	const noPlugins = "[[flows.plugins]]\nname = \"offset-sync\"\nenabled = false\n"
-	flow := contract.Flow{Tables: noPlugins}
+	flow := contract.Flow{}
 	for i := range contract.Kills(usualKills) {
 		if i%2 == 1 {
 			flow.Keys = `commit_interval = "50ms"` // so that positions are on their way, too
@@ -22,7 +21,7 @@ func (k *three) mirrorIsKilled(e *contract.Env) {
 		p.ProgressAll(traffic.Topics, 50+rand.Int64N(300))
 		p.Kill()
 	}
-	p := e.Launch(contract.Flow{Tables: noPlugins})
+	p := e.Launch()
 	finish(e, p, traffic)
 	p.Signal(syscall.SIGTERM)
 	p.WantExit(0)

@@ -82,10 +82,14 @@ func (q *queue) advance(n int) {
 	q.told += n
 }
 
-// after is the partition after an item.
+// after is the partition after an item. What is replayed was there before: it moves
+// nothing.
 func (e Event) after(x item) Event {
 	if x.event != nil {
 		return *x.event
+	}
+	if x.r.Replay {
+		return e
 	}
 	e.Position = x.r.Last
 	if x.r.TargetLast >= 0 {
@@ -138,10 +142,11 @@ func (q *queue) safe() int64 {
 		s = q.base.Position
 	}
 	for _, x := range q.items {
-		if x.event == nil {
-			s = min(s, x.r.First-1)
-		} else {
+		switch {
+		case x.event != nil:
 			s = min(s, x.event.Position)
+		case !x.r.Replay:
+			s = min(s, x.r.First-1)
 		}
 	}
 	return s
