@@ -127,6 +127,23 @@ func TestReplay(t *testing.T) {
 	b.told("p", "on_partitions t/0=1@9 t/1=1@9", "on_commit replay t/0:3-3→53-53 t/0:7-7→57-57", "on_commit flush t/0:10-11→110-111 t/1:10-12→110-112")
 }
 
+// What is replayed was there before, and positions with it: after a transaction the
+// last sync lies before the position, which has passed the marker.
+func TestReplayMovesNoPosition(t *testing.T) {
+	b := newBench(t, does(t, "p"))
+	b.assign(0)
+	b.ack(0, Range{First: 7, Last: 7, TargetFirst: 57, TargetLast: 57, LeaderEpoch: -1, Replay: true})
+	b.safe(0, 9)
+	b.round(false)
+	b.safe(0, 9)
+	b.round(true)
+	b.safe(0, 9)
+	b.ack(0, copied(10, 11))
+	b.safe(0, 9)
+	b.round(true)
+	b.safe(0, 11)
+}
+
 // More than a frame holds is told in several; a flush of a partition has all of it.
 func TestLargeRounds(t *testing.T) {
 	b := newBench(t, does(t, "p"))

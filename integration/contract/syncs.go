@@ -18,11 +18,25 @@ var syncScenarios = []Scenario{
 	{Name: "offset-syncs-off", Run: noOffsetSyncsWhenSwitchedOff},
 }
 
+// Each round ends in a commit marker, which the position passes and no pair does;
+// the next one finds both.
 func offsetSyncsAreTrue(e *Env) {
 	topic := e.Topic("t")
 	e.Create(e.Source, topic, 2)
-	m := e.Start()
 	client := e.transactional("p")
+	for range 3 {
+		m := e.Start()
+		e.transact(client, topic)
+		m.CaughtUp(topic)
+		m.WantSame(topic)
+		m.WantSyncs(e.Target, "mm2-offset-syncs.src.internal", topic)
+		m.Stop()
+	}
+}
+
+// transact writes transactions to the two partitions of a topic, some aborted.
+func (e *Env) transact(client *kgo.Client, topic string) {
+	e.Helper()
 	for i := range 20 {
 		e.begin(client)
 		for n := range 1 + rand.IntN(30) {
@@ -31,9 +45,6 @@ func offsetSyncsAreTrue(e *Env) {
 		e.end(client, i%4 != 0)
 	}
 	e.Settled(topic)
-	m.CaughtUp(topic)
-	m.WantSame(topic)
-	m.WantSyncs(e.Target, "mm2-offset-syncs.src.internal", topic)
 }
 
 // As MirrorMaker has it by default.
