@@ -2,6 +2,7 @@ package kafkatest
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,10 +47,18 @@ func (n *Node) Restart(t testing.TB) {
 func (n *Node) Pause(t testing.TB) {
 	t.Helper()
 	n.do(t, "pause", func(ctx context.Context) error {
-		_, err := n.docker.ContainerPause(ctx, n.GetContainerID(), client.ContainerPauseOptions{})
-		return err
+		for tries := 1; ; tries++ {
+			_, err := n.docker.ContainerPause(ctx, n.GetContainerID(), client.ContainerPauseOptions{})
+			// On a busy machine the kernel may not freeze all threads in the time that
+			// runc gives it.
+			if err == nil || tries == pauseTries || !strings.Contains(err.Error(), "unable to freeze") {
+				return err
+			}
+		}
 	})
 }
+
+const pauseTries = 5
 
 // Unpause ends a Pause.
 func (n *Node) Unpause(t testing.TB) {
