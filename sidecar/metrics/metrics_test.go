@@ -37,6 +37,7 @@ func report() status.Report {
 			Plugins: []status.Plugin{{
 				Name: "offset-sync", SHA256: "9f86", Generation: 2, State: "retrying", Halted: 1, Waiting: 5, Calls: map[string]uint64{"mirror_on_commit": 9},
 				Failures: map[string]uint64{"trap": 1}, Seconds: 0.25, Emits: 4, Skipped: 3, Memory: 1 << 20,
+				Series: []status.Series{{Name: "records", Counter: true, Value: 12}, {Name: `depth{of="it"}`, Lane: 1, Value: -3}},
 			}},
 			Latency: status.Histogram{Count: 9, Sum: 4.5,
 				Buckets: []status.Bucket{{Most: 0.001, Count: 1}, {Most: 0.5, Count: 8}}},

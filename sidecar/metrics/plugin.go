@@ -3,6 +3,7 @@ package metrics
 import (
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -34,9 +35,13 @@ var (
 		"Ranges that the plugin was not told because of its failure policy.")
 	pluginMemory = pluginDesc("mirror_plugin_memory_bytes",
 		"Memory of the plugin's instances.")
+	pluginCounter = pluginDesc("mirror_plugin_own_total",
+		"Counters that the plugin has defined; series is the name, with its labels.", "series")
+	pluginGauge = pluginDesc("mirror_plugin_own",
+		"Gauges that the plugin has defined, by lane; series is the name, with its labels.", "lane", "series")
 
 	pluginDescs = []*prometheus.Desc{pluginInfo, pluginGeneration, pluginState, pluginHalted, pluginWaiting, pluginCalls,
-		pluginFailures, pluginSeconds, pluginEmits, pluginSkipped, pluginMemory}
+		pluginFailures, pluginSeconds, pluginEmits, pluginSkipped, pluginMemory, pluginCounter, pluginGauge}
 )
 
 func pluginDesc(name, help string, labels ...string) *prometheus.Desc {
@@ -63,5 +68,12 @@ func collectPlugins(to chan<- prometheus.Metric, f *status.Flow) {
 		counter(to, pluginEmits, p.Emits, f.Name, p.Name)
 		counter(to, pluginSkipped, p.Skipped, f.Name, p.Name)
 		gauge(to, pluginMemory, float64(p.Memory), f.Name, p.Name)
+		for _, s := range p.Series {
+			if s.Counter {
+				counter(to, pluginCounter, uint64(s.Value), f.Name, p.Name, s.Name)
+			} else {
+				gauge(to, pluginGauge, float64(s.Value), f.Name, p.Name, strconv.Itoa(s.Lane), s.Name)
+			}
+		}
 	}
 }

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"strings"
 
 	"mirror/plugins"
 	"mirror/sidecar/status"
@@ -19,10 +20,17 @@ func (f *Flow) plugins() []status.Plugin {
 	for i, s := range g.specs {
 		all[i] = status.Plugin{
 			Name: s.Name, Path: s.Binary.Path, SHA256: fmt.Sprintf("%x", s.Binary.Digest), Generation: g.number, State: string(plugins.Running),
-			Calls: map[string]uint64{}, Failures: map[string]uint64{},
+			Calls: map[string]uint64{}, Failures: map[string]uint64{}, Series: []status.Series{},
 		}
 		for _, h := range g.modules[i].Hooks {
 			all[i].Hooks = append(all[i].Hooks, h.String())
+		}
+	}
+	for _, s := range g.Metrics() {
+		for i := range all {
+			if all[i].Name == s.Plugin {
+				all[i].Series = append(all[i].Series, series(s))
+			}
 		}
 	}
 	for _, l := range f.lanes {
@@ -39,6 +47,19 @@ func (f *Flow) plugins() []status.Plugin {
 		}
 	}
 	return all
+}
+
+// series is a metric of a plugin's own.
+func series(s plugins.Series) status.Series {
+	var labels []string
+	for _, l := range s.Labels {
+		labels = append(labels, fmt.Sprintf("%s=%q", l.Key, l.Value))
+	}
+	out := status.Series{Name: s.Name, Counter: s.Counter, Lane: s.Lane, Value: s.Value}
+	if len(labels) > 0 {
+		out.Name += "{" + strings.Join(labels, ",") + "}"
+	}
+	return out
 }
 
 // add adds what is so in a lane.

@@ -197,4 +197,14 @@ type Plugin struct {
 	Skipped  uint64            `json:"skipped_ranges"`
 	// Memory is that of all instances.
 	Memory int64 `json:"memory_bytes"`
+	// Series are metrics of the plugin's own.
+	Series []Series `json:"series"`
+}
+
+// Series is a metric that a plugin has defined.
+type Series struct {
+	Name    string `json:"name"` // with the plugin's labels, as in name{key="value"}
+	Counter bool   `json:"counter"`
+	Lane    int    `json:"lane"` // of a gauge; counters are summed over the lanes
+	Value   int64  `json:"value"`
 }
