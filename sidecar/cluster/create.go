@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -12,34 +14,49 @@ import (
 	"mirror/sidecar/config"
 )
 
-// CreateTopic makes a topic; -1 partitions are the cluster's default. The fixed
-// configs win over those of c, and where the cluster refuses the latter the topic
-// is made without them. The error wraps kerr.TopicAlreadyExists where somebody was
-// faster.
-func (c *Cluster) CreateTopic(ctx context.Context, name string, partitions int32, create config.Create, fixed map[string]string) error {
+// CreateTopic makes a topic of the mirror's own; -1 partitions are the cluster's
+// default. The fixed configs win over those of create, and where the cluster refuses
+// the latter, as some that suit a mirrored topic do not go with compaction, the
+// topic is made without them; without says why. The error wraps
+// kerr.TopicAlreadyExists where somebody was faster.
+func (c *Cluster) CreateTopic(ctx context.Context, name string, partitions int32, create config.Create, fixed map[string]string) (without, err error) {
 	factor := create.ReplicationFactor
 	if factor == 0 {
 		factor = -1
 	}
-	configs := maps.Clone(create.Configs)
-	if configs == nil {
-		configs = map[string]string{}
-	}
+	configs := map[string]string{}
+	maps.Copy(configs, create.Configs)
 	maps.Copy(configs, fixed)
 	admin := kadm.NewClient(c.client)
 	resp, err := admin.CreateTopic(ctx, partitions, factor, pointers(configs), name)
 	if errors.Is(err, kerr.InvalidConfig) && len(configs) > len(fixed) {
+		without = fmt.Errorf("%w (%s)", err, resp.ErrMessage)
 		resp, err = admin.CreateTopic(ctx, partitions, factor, pointers(fixed), name)
 	}
 	switch {
-	case err == nil:
-		return nil
+	case err == nil, errors.Is(err, kerr.TopicAlreadyExists):
+		return without, err
 	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed):
-		return fmt.Errorf("%w: allow Create on it, or make it by hand", err)
+		return without, fmt.Errorf("create it: %w: allow Create on it, or make it by hand%s", err, with(fixed))
+	case errors.Is(err, kerr.InvalidReplicationFactor):
+		return without, fmt.Errorf("create it: %w (%s): set replication_factor in [flows.create] to what the cluster has brokers for; "+
+			"brokers before Kafka 2.4 have no default of their own", err, resp.ErrMessage)
 	case resp.ErrMessage != "":
-		return fmt.Errorf("%w (%s)", err, resp.ErrMessage)
+		return without, fmt.Errorf("create it: %w (%s): check [flows.create]", err, resp.ErrMessage)
 	}
-	return c.Explain(err)
+	return without, fmt.Errorf("create it: %w", err)
+}
+
+// with lists configs, as part of an advice.
+func with(configs map[string]string) string {
+	if len(configs) == 0 {
+		return ""
+	}
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(configs)) {
+		all = append(all, name+"="+configs[name])
+	}
+	return ", with " + strings.Join(all, ", ")
 }
 
 func pointers(configs map[string]string) map[string]*string {
@@ -48,4 +65,25 @@ func pointers(configs map[string]string) map[string]*string {
 		out[k] = kadm.StringPtr(v)
 	}
 	return out
+}
+
+// CleanupPolicy is the cleanup.policy of a topic, "" where the cluster does not tell.
+func (c *Cluster) CleanupPolicy(ctx context.Context, topic string) (string, error) {
+	described, err := kadm.NewClient(c.client).DescribeTopicConfigs(ctx, topic)
+	var resource kadm.ResourceConfig
+	if err == nil {
+		resource, err = described.On(topic, nil)
+	}
+	if err == nil {
+		err = resource.Err
+	}
+	if err != nil {
+		return "", err
+	}
+	for _, k := range resource.Configs {
+		if k.Key == "cleanup.policy" {
+			return k.MaybeValue(), nil
+		}
+	}
+	return "", nil
 }

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -26,31 +24,28 @@ type TopicOptions struct {
 // Topic is a flow's topic of offset syncs. It is connected to with the first
 // Write or Read. Its methods may be called by several goroutines.
 type Topic struct {
-	o TopicOptions
-
-	mu     sync.Mutex
-	client *kgo.Client // nil before the first Write, and after one that failed
+	o      TopicOptions
+	writer *cluster.Writer
 }
 
 // NewTopic does no I/O.
-func NewTopic(o TopicOptions) *Topic { return &Topic{o: o} }
+func NewTopic(o TopicOptions) *Topic {
+	// MirrorMaker writes and reads partition 0.
+	return &Topic{o: o, writer: cluster.NewWriter(o.Cluster, kgo.RecordPartitioner(kgo.ManualPartitioner()))}
+}
 
 // Write writes syncs and returns nil once all in-sync replicas have every one of
 // them. What can be retried is retried until ctx ends. After an error some of them
 // may be there; writing them again is safe. The topic is made when it is missing:
 // one partition, compacted.
 func (t *Topic) Write(ctx context.Context, syncs []Sync) error {
-	if len(syncs) == 0 {
-		return nil
+	records := make([]*kgo.Record, len(syncs))
+	for i, s := range syncs {
+		records[i] = &kgo.Record{Topic: t.o.Name, Key: s.AppendKey(nil), Value: s.AppendValue(nil)}
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	err := t.write(ctx, syncs)
-	if err != nil && t.client != nil {
-		// The topic may have been deleted, or the producer be one that the cluster
-		// will not take again.
-		t.client.Close()
-		t.client = nil
+	err := t.writer.Write(ctx, records, t.prepare)
+	if errors.Is(err, kerr.TopicAuthorizationFailed) {
+		err = fmt.Errorf("%w: allow Write on it", err)
 	}
 	if err != nil {
 		return fmt.Errorf("write %d offset syncs to topic %q on cluster %q: %w", len(syncs), t.o.Name, t.o.Cluster.Alias(), err)
@@ -58,32 +53,9 @@ func (t *Topic) Write(ctx context.Context, syncs []Sync) error {
 	return nil
 }
 
-func (t *Topic) write(ctx context.Context, syncs []Sync) error {
-	if t.client == nil {
-		if err := t.prepare(ctx); err != nil {
-			return err
-		}
-		c, err := t.o.Cluster.NewClient(kgo.DefaultProduceTopic(t.o.Name), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerLinger(0),
-			kgo.RecordPartitioner(kgo.ManualPartitioner())) // MirrorMaker writes and reads partition 0
-		if err != nil {
-			return err
-		}
-		t.client = c
-	}
-	records := make([]*kgo.Record, len(syncs))
-	for i, s := range syncs {
-		records[i] = &kgo.Record{Key: s.AppendKey(nil), Value: s.AppendValue(nil)}
-	}
-	err := cluster.ProduceAll(ctx, t.client, records)
-	if errors.Is(err, kerr.TopicAuthorizationFailed) {
-		err = fmt.Errorf("%w: allow Write on it", err)
-	}
-	return t.o.Cluster.Explain(err)
-}
-
 // prepare makes the topic when it is missing. One that exists is taken as it is; a
 // cleanup policy that loses syncs is said.
-func (t *Topic) prepare(ctx context.Context) error {
+func (t *Topic) prepare(ctx context.Context, _ string) error {
 	found, err := t.o.Cluster.Topics(ctx, []string{t.o.Name})
 	if err != nil {
 		return err
@@ -95,28 +67,25 @@ func (t *Topic) prepare(ctx context.Context) error {
 		t.checkPolicy(ctx)
 		return nil
 	}
-	err = t.o.Cluster.CreateTopic(ctx, t.o.Name, 1, t.o.Create, map[string]string{"cleanup.policy": "compact"})
+	without, err := t.o.Cluster.CreateTopic(ctx, t.o.Name, 1, t.o.Create, map[string]string{"cleanup.policy": "compact"})
+	if without != nil {
+		t.o.Log.Warn("the topic of offset syncs cannot have the configs of [flows.create], trying without them", "topic", t.o.Name, "err", without)
+	}
+	if errors.Is(err, kerr.TopicAlreadyExists) {
+		return nil
+	}
 	if err == nil {
 		t.o.Log.Info("created the topic of offset syncs", "topic", t.o.Name, "cluster", t.o.Cluster.Alias())
-	} else if !errors.Is(err, kerr.TopicAlreadyExists) {
-		return fmt.Errorf("create it: %w", err)
 	}
-	return nil
+	return err
 }
 
-// checkPolicy warns of any cleanup policy but compact (KAFKA-9216).
+// checkPolicy warns of any cleanup policy but compact (KAFKA-9216). Who may not look
+// may write all the same.
 func (t *Topic) checkPolicy(ctx context.Context) {
-	described, err := kadm.NewClient(t.o.Cluster.Client()).DescribeTopicConfigs(ctx, t.o.Name)
-	if err != nil {
-		return // who may not look may write all the same
-	}
-	for _, r := range described {
-		for _, c := range r.Configs {
-			if policy := c.MaybeValue(); c.Key == "cleanup.policy" && policy != "compact" {
-				t.o.Log.Error("the topic of offset syncs is not compacted, so syncs are lost in time: alter its cleanup.policy to compact",
-					"topic", t.o.Name, "cluster", t.o.Cluster.Alias(), "policy", policy)
-			}
-		}
+	if policy, err := t.o.Cluster.CleanupPolicy(ctx, t.o.Name); err == nil && policy != "" && policy != "compact" {
+		t.o.Log.Error("the topic of offset syncs is not compacted, so syncs are lost in time: alter its cleanup.policy to compact",
+			"topic", t.o.Name, "cluster", t.o.Cluster.Alias(), "policy", policy)
 	}
 }
 
@@ -174,11 +143,4 @@ func (t *Topic) read(ctx context.Context) ([]Sync, error) {
 }
 
 // Close ends the connection.
-func (t *Topic) Close() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.client != nil {
-		t.client.Close()
-		t.client = nil
-	}
-}
+func (t *Topic) Close() { t.writer.Close() }

@@ -64,12 +64,7 @@ func TestOffsetSyncsAreWritten(t *testing.T) {
 	r := l.start()
 	l.copied("t", 0, values("t", 0, 5)...)
 	l.synced("t", 4, 4)
-	eventually(t, "the position", func() string {
-		if at := l.positionOf("t"); at != 4 {
-			return fmt.Sprint(at)
-		}
-		return ""
-	})
+	l.saved("t", 0, 4)
 	l.source.write("t", 0, values("t", 5, 3)...)
 	l.synced("t", 7, 7)
 	r.stop()
@@ -115,12 +110,7 @@ func TestPluginsAreToggledLive(t *testing.T) {
 	before := len(l.syncs("t", 0))
 	l.source.write("t", 0, values("t", 5, 5)...)
 	l.copied("t", 0, values("t", 0, 10)...)
-	eventually(t, "the position without a plugin", func() string {
-		if at := l.positionOf("t"); at != 9 {
-			return fmt.Sprint(at)
-		}
-		return ""
-	})
+	l.saved("t", 0, 9)
 	if n := len(l.syncs("t", 0)); n != before {
 		t.Errorf("%d pairs were written while the plugin was off", n-before)
 	}

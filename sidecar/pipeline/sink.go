@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -24,7 +24,7 @@ import (
 type sink struct {
 	flow    *Flow
 	syncs   *offsets.Topic
-	records *recordWriter
+	records *cluster.Writer
 }
 
 func newSink(f *Flow) *sink {
@@ -38,13 +38,13 @@ func newSink(f *Flow) *sink {
 		syncs: offsets.NewTopic(offsets.TopicOptions{
 			Cluster: home, Name: offsets.SyncsTopic(home == f.target, c.From, c.To, c.Naming.Separator), Create: c.Create, Log: f.log,
 		}),
-		records: &recordWriter{cluster: f.target},
+		records: cluster.NewWriter(f.target, kgo.RecordPartitioner(partitioner{})),
 	}
 }
 
 func (s *sink) close() {
 	s.syncs.Close()
-	s.records.close()
+	s.records.Close()
 }
 
 // emitTime is how long writing what a plugin emitted may take. Then the plugin is
@@ -79,7 +79,30 @@ func (s *sink) write(ctx context.Context, plugin string, emits []plugins.Emit) e
 	if err := s.syncs.Write(ctx, syncs); err != nil {
 		return err
 	}
-	return s.records.write(ctx, s.flow.creation(plugin), records)
+	err := s.records.Write(ctx, records, func(ctx context.Context, topic string) error { return s.make(ctx, plugin, topic) })
+	if errors.Is(err, kerr.UnknownTopicOrPartition) {
+		err = fmt.Errorf("%w: make the topic, or set emit.create in the plugin's table", err)
+	}
+	if err != nil {
+		return fmt.Errorf("write %d records of plugin %s to cluster %q: %w", len(records), plugin, s.flow.target.Alias(), err)
+	}
+	return nil
+}
+
+// make makes a topic that a plugin writes to, if its table says so.
+func (s *sink) make(ctx context.Context, plugin, topic string) error {
+	c := s.flow.cfg()
+	if !slices.ContainsFunc(c.Plugins, func(p config.Plugin) bool { return p.Name == plugin && p.Emit.Create }) {
+		return nil
+	}
+	without, err := s.flow.target.CreateTopic(ctx, topic, -1, c.Create, nil)
+	if without != nil {
+		s.flow.log.Warn("a topic of a plugin cannot have the configs of [flows.create], trying without them", "topic", topic, "plugin", plugin, "err", without)
+	}
+	if err == nil || errors.Is(err, kerr.TopicAlreadyExists) {
+		return nil
+	}
+	return fmt.Errorf("topic %q: %w", topic, err)
 }
 
 // writes says whether records are mirrored into a topic of the target.
@@ -94,17 +117,6 @@ func (f *Flow) writes(topic string) bool {
 	return topic == f.cfg().Positions.Topic
 }
 
-// creation says how a plugin's topics are made, nil: not at all.
-func (f *Flow) creation(plugin string) *config.Create {
-	c := f.cfg()
-	for _, p := range c.Plugins {
-		if p.Name == plugin && p.Emit.Create {
-			return &c.Create
-		}
-	}
-	return nil
-}
-
 func record(r abi.Record) *kgo.Record {
 	// Copies: the client may read them after the call that they are valid for.
 	out := &kgo.Record{Topic: r.Topic, Partition: r.Partition, Key: bytes.Clone(r.Key), Value: bytes.Clone(r.Value)}
@@ -115,68 +127,6 @@ func record(r abi.Record) *kgo.Record {
 		out.Headers = append(out.Headers, kgo.RecordHeader{Key: h.Key, Value: bytes.Clone(h.Value)})
 	}
 	return out
-}
-
-// recordWriter writes records to any topic of a cluster. It is connected once
-// there is one.
-type recordWriter struct {
-	cluster *cluster.Cluster
-
-	mu     sync.Mutex
-	client *kgo.Client
-}
-
-// write returns nil once all are acknowledged. A topic that does not exist is made
-// if create says how.
-func (w *recordWriter) write(ctx context.Context, create *config.Create, rs []*kgo.Record) error {
-	if len(rs) == 0 {
-		return nil
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.client == nil {
-		c, err := w.cluster.NewClient(kgo.RequiredAcks(kgo.AllISRAcks()), kgo.RecordPartitioner(partitioner{}), kgo.ProducerLinger(0))
-		if err != nil {
-			return err
-		}
-		w.client = c
-	}
-	if create != nil {
-		for _, topic := range topicsOf(rs) {
-			if err := w.cluster.CreateTopic(ctx, topic, -1, *create, nil); err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
-				return fmt.Errorf("create topic %q on cluster %q for a plugin: %w", topic, w.cluster.Alias(), err)
-			}
-		}
-	}
-	if err := cluster.ProduceAll(ctx, w.client, rs); err != nil {
-		w.client.Close() // the producer may be one that the cluster will not take again
-		w.client = nil
-		if errors.Is(err, kerr.UnknownTopicOrPartition) {
-			err = fmt.Errorf("%w: make the topic, or set emit.create in the plugin's table", err)
-		}
-		return fmt.Errorf("write %d records of a plugin to cluster %q: %w", len(rs), w.cluster.Alias(), w.cluster.Explain(err))
-	}
-	return nil
-}
-
-func (w *recordWriter) close() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.client != nil {
-		w.client.Close()
-		w.client = nil
-	}
-}
-
-func topicsOf(rs []*kgo.Record) (names []string) {
-	seen := map[string]bool{}
-	for _, r := range rs {
-		if !seen[r.Topic] {
-			seen[r.Topic] = true
-			names = append(names, r.Topic)
-		}
-	}
-	return names
 }
 
 // partitioner keeps the partition that a record asks for; -1 asks for the one that

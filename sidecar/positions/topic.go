@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"sync"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -150,53 +148,22 @@ func (s *Store) renew(ctx context.Context) {
 
 // make reports false when somebody else was faster.
 func (s *Store) make(ctx context.Context, c config.Create) (made bool, err error) {
-	factor := c.ReplicationFactor
-	if factor == 0 {
-		factor = -1
+	without, err := s.cluster.CreateTopic(ctx, s.topic, partitions, c, map[string]string{"cleanup.policy": "compact"})
+	if without != nil {
+		s.log.Warn("the positions topic cannot have the configs of [flows.create], trying without them", "err", without)
 	}
-	compact := map[string]*string{"cleanup.policy": kadm.StringPtr("compact")}
-	configs := maps.Clone(compact)
-	for name, value := range c.Configs {
-		if name != "cleanup.policy" {
-			configs[name] = kadm.StringPtr(value)
-		}
-	}
-	admin := kadm.NewClient(s.cluster.Client())
-	resp, err := admin.CreateTopic(ctx, partitions, factor, configs, s.topic)
-	if errors.Is(err, kerr.InvalidConfig) && len(configs) > len(compact) {
-		// Some that suit a mirrored topic do not go with compaction, such as
-		// tiered storage.
-		s.log.Warn("the positions topic cannot have the configs of [flows.create], trying without them",
-			"err", fmt.Errorf("%w (%s)", err, resp.ErrMessage))
-		resp, err = admin.CreateTopic(ctx, partitions, factor, compact, s.topic)
-	}
-	switch {
-	case err == nil:
-		s.log.Info("created the positions topic", "partitions", partitions)
-		return true, nil
-	case errors.Is(err, kerr.TopicAlreadyExists):
+	if errors.Is(err, kerr.TopicAlreadyExists) {
 		return false, nil
-	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed):
-		return false, fmt.Errorf("create it: %w: allow Create on it, or make it by hand, with cleanup.policy=compact", err)
-	case errors.Is(err, kerr.InvalidReplicationFactor):
-		return false, fmt.Errorf("create it: %w (%s): set replication_factor in [flows.create] to what the cluster has brokers for; "+
-			"brokers before Kafka 2.4 have no default of their own", err, resp.ErrMessage)
-	case resp.ErrMessage != "":
-		return false, fmt.Errorf("create it: %w (%s): check [flows.create]", err, resp.ErrMessage)
-	default:
-		return false, fmt.Errorf("create it: %w", err)
 	}
+	if err != nil {
+		return false, err
+	}
+	s.log.Info("created the positions topic", "partitions", partitions)
+	return true, nil
 }
 
 func (s *Store) checkPolicy(ctx context.Context) error {
-	described, err := kadm.NewClient(s.cluster.Client()).DescribeTopicConfigs(ctx, s.topic)
-	var resource kadm.ResourceConfig
-	if err == nil {
-		resource, err = described.On(s.topic, nil)
-	}
-	if err == nil {
-		err = resource.Err
-	}
+	policy, err := s.cluster.CleanupPolicy(ctx, s.topic)
 	if errors.Is(err, kerr.TopicAuthorizationFailed) || errors.Is(err, kerr.ClusterAuthorizationFailed) {
 		if !s.unchecked {
 			s.log.Warn("the cleanup policy of the positions topic cannot be checked: "+
@@ -208,12 +175,10 @@ func (s *Store) checkPolicy(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("describe its configs: %w", err)
 	}
-	for _, c := range resource.Configs {
-		if policy := c.MaybeValue(); c.Key == "cleanup.policy" && policy != "compact" {
-			return fmt.Errorf("%w but %q, so positions are lost in time: alter it to compact, with "+
-				"kafka-configs.sh --bootstrap-server HOST:PORT --alter --entity-type topics --entity-name %s --add-config cleanup.policy=compact, "+
-				"or name another topic in [flows.positions]", ErrCleanupPolicy, policy, s.topic)
-		}
+	if policy != "" && policy != "compact" {
+		return fmt.Errorf("%w but %q, so positions are lost in time: alter it to compact, with "+
+			"kafka-configs.sh --bootstrap-server HOST:PORT --alter --entity-type topics --entity-name %s --add-config cleanup.policy=compact, "+
+			"or name another topic in [flows.positions]", ErrCleanupPolicy, policy, s.topic)
 	}
 	return nil
 }
