@@ -45,7 +45,7 @@ func oldRecordsOverACutLink(e *contract.Env, link *kafkatest.Proxy) {
 	topic := e.Topic("t")
 	e.Create(e.Source, topic, 3, "retention.ms", "-1")
 	load := e.AgedLoad(e.Source, topic, 3, month)
-	e.Cleanup(func() { link.SetDelay(0) })
+	e.Cleanup(func() { link.Restore(); link.SetDelay(0) })
 	link.SetDelay(5 * time.Millisecond) // so that much is on its way
 	m := e.Start()
 	m.Progress(topic, 500)

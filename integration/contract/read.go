@@ -51,16 +51,21 @@ func (e *Env) Read(c *Cluster, topic string) [][]*kgo.Record {
 	return all
 }
 
-// offsets lists one offset of each partition of the topic.
+// offsets lists one offset of each partition of the topic, once all have a leader
+// that says it.
 func (e *Env) offsets(list func(context.Context, ...string) (kadm.ListedOffsets, error), topic string) []int64 {
 	e.Helper()
-	l, err := list(e.ctx, topic)
-	if err == nil {
-		err = l.Error()
-	}
-	if err != nil {
-		e.Fatalf("offsets of %s: %v", topic, err)
-	}
+	var l kadm.ListedOffsets
+	e.Eventually("the offsets of "+topic, func() string {
+		var err error
+		if l, err = list(e.ctx, topic); err == nil {
+			err = l.Error()
+		}
+		if err != nil {
+			return err.Error()
+		}
+		return ""
+	})
 	all := make([]int64, len(l[topic]))
 	for p, o := range l[topic] {
 		all[p] = o.Offset

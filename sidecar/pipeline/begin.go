@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+
 	"mirror/abi"
 	"mirror/sidecar/batch"
 	"mirror/sidecar/cluster"
@@ -284,13 +286,22 @@ func (f *Flow) offsets(ctx context.Context, c *cluster.Cluster, bs []*beginning,
 	defer cancel()
 	got := c.ListOffsets(ctx, ask, at, isolation)
 	out := make(map[*beginning]int64, len(bs))
+	unanswered := false
 	for _, b := range bs {
 		o := got[of(b.p)]
 		if o.Err != nil {
+			unanswered = unanswered || !errors.As(o.Err, new(*kerr.Error))
 			b.err = fmt.Errorf("cluster %q, topic %q, partition %d: %w", c.Alias(), of(b.p).Topic, b.p.key.Partition, o.Err)
 			continue
 		}
 		out[b] = o.Offset
+	}
+	if unanswered { // for all of them it is one trouble
+		if c == f.source {
+			f.count(status.ErrorSourceConnection)
+		} else {
+			f.count(status.ErrorTargetConnection)
+		}
 	}
 	return out
 }

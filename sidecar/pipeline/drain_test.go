@@ -96,7 +96,7 @@ func TestTheGraceTimeHolds(t *testing.T) {
 		"a source that throttles":          {func(l *lab) { l.source.throttle(fetch) }, throttled},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLab(t, grace(time.Second))
+			l := newLab(t, grace(time.Second), resuming) // what hung may be stored yet
 			l.source.create("t", 1)
 			l.source.write("t", 0, values("v", 0, 3)...)
 			r := l.start()

@@ -104,6 +104,7 @@ func TestCheckMakesTheTopicAgain(t *testing.T) {
 			wantLoad(t, s, one)
 
 			other := tg.open(t)
+			wantLoad(t, other, one) // as who goes on does first; it makes it the successor
 			if err := other.Claim(t.Context(), []Key{{"t", 1}}); err != nil {
 				t.Fatal(err)
 			}
