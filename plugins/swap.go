@@ -3,13 +3,14 @@ package plugins
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"mirror/abi"
 )
 
 // Swap replaces the plugins by those of s. Each of the old is flushed and asked to save
-// first, unless it has halted anything; one of the same name gets what it saved, and
+// first, unless it has halted anything or could not be flushed; one of the same name gets what it saved, and
 // whatever it had not been told for good. A plugin that is new begins with what is
 // acknowledged from now on. It is for the goroutine that runs rounds, between two
 // of them. Its only error is ctx's; then nothing is replaced.
@@ -22,7 +23,7 @@ func (l *Lane) Swap(ctx context.Context, s *Set) error {
 	for _, m := range l.members {
 		name := m.p.spec.Name
 		old[name] = m
-		if m.i == nil || m.halting() {
+		if m.i == nil || m.halting() || m.unflushed() {
 			continue
 		}
 		blob, err := m.save(ctx)
@@ -81,6 +82,10 @@ func (m *member) halting() bool {
 	}
 	return false
 }
+
+// unflushed says that the instance has been told ranges that the next one is told
+// again: what it saved would have them in it already.
+func (m *member) unflushed() bool { return slices.ContainsFunc(m.order, (*queue).toldRanges) }
 
 // save asks for what the next generation may want to know. nil: nothing. Its only error
 // is ctx's.

@@ -67,6 +67,25 @@ func TestSwapOfHalted(t *testing.T) {
 	}
 }
 
+// What could not be flushed is told again, so nothing that has it already is saved:
+// here 10 to 19 have been told, and the flush is being retried.
+func TestSwapOfUnflushed(t *testing.T) {
+	b := newBench(t, does(t, "p", "commit", "return", "status", "-2", "attempts", "1", "save", "save"))
+	b.assign(0)
+	b.ack(0, copied(10, 19))
+	b.round(false)
+	b.soon(false)
+	b.told("p", "on_partitions t/0=1@9", "on_commit attempt 1 t/0:10-19→110-119")
+	b.ack(0, copied(20, 29))
+	b.swap(does(t, "p", "restore", "load"))
+	b.safe(0, 9)
+	b.round(true)
+	b.told("p", "on_partitions t/0=1@9", "on_commit flush t/0:10-29→110-129")
+	if strings.Contains(b.log(), "restored") {
+		t.Errorf("what it has not flushed was saved:\n%s", b.log())
+	}
+}
+
 // A reload closes the breaker.
 func TestSwapOfBroken(t *testing.T) {
 	b := newBench(t, does(t, "p", "commit", "trap"))
