@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"mirror/sidecar/config"
 	"mirror/sidecar/status"
 )
 
@@ -109,11 +108,7 @@ func reloadsUnderLoadLoseNothing(e *Env) {
 	m := e.Start()
 	times := Reloads(100)
 	m.most += times // what is asked for is answered in the log
-	m.reloadAgainAndAgain(times, "", func(text string) status.Reload {
-		return m.app.Reload(e.ctx, status.TriggerRequest, func() (*config.Config, error) {
-			return config.Parse("mirror.toml", []byte(text), os.LookupEnv)
-		})
-	})
+	m.reloadAgainAndAgain(times, "", m.reload)
 	if n := strings.Count(m.Log(), "topic is not selected any more"); n < 2 {
 		e.Errorf("the topic that comes and goes went %d times", n)
 	}

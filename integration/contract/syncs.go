@@ -105,21 +105,12 @@ func noOffsetSyncsWhenSwitchedOff(e *Env) {
 func (f *Flow) WantSyncs(c *Cluster, syncs, topic string) {
 	f.e.Helper()
 	source, target := f.e.Read(f.Source, topic), f.e.Read(f.Target, f.TargetName(topic))
-	pairs := make([][]offsets.Sync, len(source))
+	var pairs [][]offsets.Sync
 	f.Wait("the last offset syncs of "+topic, func() string {
 		if !f.e.Exists(c, syncs) {
 			return "there is no topic " + syncs
 		}
-		pairs = make([][]offsets.Sync, len(source))
-		for _, r := range f.e.Read(c, syncs)[0] {
-			s, err := offsets.ParseSync(r.Key, r.Value)
-			if err != nil {
-				f.e.Fatal(err)
-			}
-			if s.Topic == topic {
-				pairs[s.Partition] = append(pairs[s.Partition], s)
-			}
-		}
+		pairs = f.e.syncs(c, syncs, topic, len(source))
 		for p := range source {
 			n, s, t := len(pairs[p]), source[p][len(source[p])-1].Offset, target[p][len(target[p])-1].Offset
 			if n == 0 || pairs[p][n-1].Upstream != s || pairs[p][n-1].Downstream != t {
