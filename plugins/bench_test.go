@@ -4,24 +4,32 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
+	"slices"
 	"testing"
+	"time"
 
 	"mirror/abi"
 )
 
-// BenchmarkHook is a call of on_commit that emits an offset sync for each entry. (The
-// contract's own trial emitted once a call.)
+// BenchmarkHook is a call of on_commit, with ranges that go on from call to call: of
+// guests in three languages that emit an offset sync for each entry, and of the
+// built-in plugin, which emits what it finds due.
 func BenchmarkHook(b *testing.B) {
-	for _, guest := range []string{"c", "rust", "go"} {
+	for _, guest := range []struct {
+		name, file string
+		each       bool // an emit for each entry
+	}{{"c", "testdata/syncs-c.wasm", true}, {"rust", "testdata/syncs-rust.wasm", true}, {"go", "", true}, {"built-in", "offsetsync/offsetsync.wasm", false}} {
 		spec := goSpec(b, "")
-		if guest != "go" {
-			file, err := os.ReadFile("testdata/syncs-" + guest + ".wasm")
+		if guest.file != "" {
+			file, err := os.ReadFile(guest.file)
 			if err != nil {
 				b.Fatal(err)
 			}
-			if spec.Binary, err = Embedded(guest, file); err != nil {
+			if spec.Binary, err = Embedded(guest.name, file); err != nil {
 				b.Fatal(err)
 			}
+			spec.Config = nil
 		}
 		g := load(b, newRecord(), spec)
 		defer g.Close()
@@ -30,21 +38,101 @@ func BenchmarkHook(b *testing.B) {
 			b.Fatal(err)
 		}
 		for _, entries := range []int{1, 100, 1000} {
-			f := &frame{hook: abi.OnCommit}
-			for n := range entries {
-				q := &queue{key: key(int32(n % 20)), view: Event{TargetTopic: "a.t"}}
-				f.addRange(q, copied(int64(n/20)*100, int64(n/20)*100+99))
-			}
-			b.Run(fmt.Sprintf("%s/%d", guest, entries), func(b *testing.B) {
+			f := ranges(entries)
+			b.Run(fmt.Sprintf("%s/%d", guest.name, entries), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					emits, err := i.tell(context.Background(), f.hook, 0, 0, f.keys, f.fill)
-					if err != nil || len(emits) != entries {
+					if err != nil || guest.each && len(emits) != entries {
 						b.Fatalf("%d emits, %v", len(emits), err)
 					}
+					goOn(f)
 				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*entries), "ns/entry")
 			})
 		}
+	}
+}
+
+const (
+	partitionsOfBench = 20
+	recordsOfEntry    = 100
+)
+
+// ranges is a frame of so many entries of a hundred records, over twenty partitions.
+func ranges(entries int) *frame {
+	f := &frame{hook: abi.OnCommit}
+	for n := range entries {
+		q := &queue{key: key(int32(n % partitionsOfBench)), view: Event{TargetTopic: "a.t"}}
+		first := int64(n/partitionsOfBench) * recordsOfEntry
+		f.addRange(q, copied(first, first+recordsOfEntry-1))
+	}
+	return f
+}
+
+// goOn makes the frame that comes after f.
+func goOn(f *frame) {
+	by := int64((len(f.keys)+partitionsOfBench-1)/partitionsOfBench) * recordsOfEntry
+	for n := range f.commits {
+		c := &f.commits[n]
+		c.SrcFirst, c.SrcLast, c.DstFirst, c.DstLast = c.SrcFirst+by, c.SrcLast+by, c.DstFirst+by, c.DstLast+by
+	}
+}
+
+// BenchmarkStall is how long a guest that is busy until its deadline keeps another
+// goroutine from going on: one that waits for the world to stop, as each garbage
+// collection does. "nobody" is the same without a guest, what the machine adds.
+// worst-ms is the longest of all calls, usual-ms the median of each call's. The
+// bound itself, in work between two looks at the clock, is wasm's TestLooksAreNear.
+func BenchmarkStall(b *testing.B) {
+	for _, does := range []string{"nobody", "loop", "fill", "random"} {
+		b.Run(does, func(b *testing.B) {
+			var all []time.Duration
+			for b.Loop() {
+				all = append(all, stall(b, does))
+			}
+			slices.Sort(all)
+			b.ReportMetric(float64(all[len(all)-1].Microseconds())/1e3, "worst-ms")
+			b.ReportMetric(float64(all[len(all)/2].Microseconds())/1e3, "usual-ms")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// stall is the longest of the collections during one call of a guest.
+func stall(b *testing.B, what string) (longest time.Duration) {
+	const busy = 200 * time.Millisecond
+	ended := make(chan error, 1)
+	if what == "nobody" {
+		time.AfterFunc(busy, func() { ended <- nil })
+	} else {
+		s := does(b, "p", "commit", what)
+		s.Limits.Call = busy
+		g := load(b, newRecord(), s)
+		defer g.Close()
+		i, err := g.programs[0].start(context.Background(), 0)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer i.drop()
+		f := ranges(1)
+		go func() {
+			_, err := i.tell(context.Background(), f.hook, 0, 0, f.keys, f.fill)
+			ended <- err
+		}()
+	}
+	for {
+		select {
+		case err := <-ended:
+			if failure, _ := asFailure(err); what != "nobody" && (failure == nil || failure.Status != abi.Deadline) {
+				b.Fatalf("%v, want the deadline", err)
+			}
+			return longest
+		default:
+		}
+		began := time.Now()
+		runtime.GC()
+		longest = max(longest, time.Since(began))
 	}
 }
 
