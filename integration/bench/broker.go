@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -20,6 +21,7 @@ type broker struct {
 	far  string // its address at the end of a long link
 	pid  int
 
+	fake      *kfake.Cluster // instead of the container
 	container *container
 	link      *link
 	client    *kgo.Client
@@ -80,6 +82,9 @@ func startBroker(ctx context.Context, image, name string) (*broker, error) {
 func (b *broker) close() {
 	if b.client != nil {
 		b.client.Close()
+	}
+	if b.fake != nil {
+		b.fake.Close()
 	}
 	if b.container != nil {
 		b.container.remove()

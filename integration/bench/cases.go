@@ -17,6 +17,8 @@ type benchCase struct {
 	BatchBytes int    `json:"batch_limit_bytes"` // of the producer: the records of a batch before compression
 	Partitions int    `json:"partitions"`
 	Busy       int    `json:"busy_partitions"` // evenly among all; the others stay empty
+	// Transaction is how many records each has; 0: the data is not transactional.
+	Transaction int64 `json:"records_of_a_transaction,omitempty"`
 	// Far is the cluster at the end of a long link, source or target; "": none.
 	Far string `json:"far,omitempty"`
 	// Share of the size that is used: a single partition over a long link is slow.
@@ -28,6 +30,7 @@ var allCases = []benchCase{
 	{Name: "lz4-16k", About: "lz4, 16 KiB batches, 8 partitions", Codec: "lz4", BatchBytes: 16 << 10, Partitions: 8, Busy: 8, Share: 1},
 	{Name: "zstd-16k", About: "zstd, 16 KiB batches, 8 partitions", Codec: "zstd", BatchBytes: 16 << 10, Partitions: 8, Busy: 8, Share: 1},
 	{Name: "zstd-900k", About: "zstd, 0.9 MB batches, 8 partitions", Codec: "zstd", BatchBytes: 900_000, Partitions: 8, Busy: 8, Share: 1},
+	{Name: "tx-10", About: "lz4, transactions of 10 records, 8 partitions, a quarter of the size", Codec: "lz4", BatchBytes: 16 << 10, Partitions: 8, Busy: 8, Transaction: 10, Share: 4},
 	{Name: "wide", About: "lz4, 16 KiB batches, 1,000 partitions of which 20 are busy", Codec: "lz4", BatchBytes: 16 << 10, Partitions: 1000, Busy: 20, Share: 1},
 	{Name: "far-target", About: "lz4, 16 KiB batches, 1 partition, a quarter of the size, target 50 ms away", Codec: "lz4", BatchBytes: 16 << 10, Partitions: 1, Busy: 1, Far: "target", Share: 4},
 	{Name: "far-source", About: "lz4, 16 KiB batches, 1 partition, a quarter of the size, source 50 ms away", Codec: "lz4", BatchBytes: 16 << 10, Partitions: 1, Busy: 1, Far: "source", Share: 4},

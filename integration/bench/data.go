@@ -34,14 +34,32 @@ func (l *lab) fill(ctx context.Context, c benchCase, size int64) (dataset, error
 	d := dataset{Records: max(1, size/c.Share/valueBytes)}
 	d.Payload = d.Records * valueBytes
 	counter := &batchCounter{left: d.Records, all: make(chan struct{})}
-	client, err := kgo.NewClient(kgo.SeedBrokers(l.source.near), kgo.WithHooks(counter),
+	options := []kgo.Opt{kgo.SeedBrokers(l.source.near), kgo.WithHooks(counter),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerBatchCompression(codecs[c.Codec]),
-		kgo.ProducerBatchMaxBytes(int32(c.BatchBytes)),
-		// Batches are sent when they are full, and not before.
-		kgo.ProducerLinger(time.Second), kgo.MaxBufferedRecords(100_000))
+		kgo.ProducerBatchMaxBytes(int32(c.BatchBytes)), kgo.MaxBufferedRecords(100_000)}
+	write := fillPlain
+	if c.Transaction > 0 {
+		write = fillTransactions
+	}
+	if err := write(ctx, c, d.Records, options); err != nil {
+		return d, fmt.Errorf("fill topic %s: %w", c.Name, err)
+	}
+	select {
+	case <-counter.all:
+	case <-ctx.Done():
+		return d, ctx.Err()
+	}
+	d.Stored, d.Batches = counter.bytes, counter.batches
+	return d, nil
+}
+
+// fillPlain writes the records without transactions, in full batches.
+func fillPlain(ctx context.Context, c benchCase, records int64, options []kgo.Opt) error {
+	// Batches are sent when they are full, and not before.
+	client, err := kgo.NewClient(append(options, kgo.ProducerLinger(time.Second))...)
 	if err != nil {
-		return d, err
+		return err
 	}
 	defer client.Close()
 	var once sync.Once
@@ -49,7 +67,7 @@ func (l *lab) fill(ctx context.Context, c benchCase, size int64) (dataset, error
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	partitions, random := c.busy(), rand.New(rand.NewPCG(1, 2))
-	for i := range d.Records {
+	for i := range records {
 		r := &kgo.Record{Topic: c.Name, Partition: partitions[i%int64(len(partitions))],
 			Key: binary.BigEndian.AppendUint64(nil, uint64(i)), Value: value(random, i)}
 		client.Produce(ctx, r, func(_ *kgo.Record, err error) {
@@ -67,16 +85,7 @@ func (l *lab) fill(ctx context.Context, c benchCase, size int64) (dataset, error
 	if failed == nil {
 		failed = flushed
 	}
-	if failed != nil {
-		return d, fmt.Errorf("fill topic %s: %w", c.Name, failed)
-	}
-	select {
-	case <-counter.all:
-	case <-ctx.Done():
-		return d, ctx.Err()
-	}
-	d.Stored, d.Batches = counter.bytes, counter.batches
-	return d, nil
+	return failed
 }
 
 // batchCounter counts what a client has produced. The client tells it later than

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 )
 
@@ -31,7 +32,11 @@ func measureAll(ctx context.Context, o options, progress io.Writer) (Report, err
 	}
 	defer os.RemoveAll(dir)
 	l := &lab{options: o, dir: dir, mirror: filepath.Join(dir, "mirror"), progress: progress}
-	if err := sweep(); err != nil {
+	start := func(name string) (*broker, error) { return startBroker(ctx, o.image, name) }
+	if o.fake {
+		start = func(string) (*broker, error) { return startFake() }
+		report.Image = fakeImage
+	} else if err := sweep(); err != nil {
 		return report, err
 	}
 	l.say("building the mirror, starting two brokers")
@@ -44,7 +49,7 @@ func measureAll(ctx context.Context, o options, progress io.Writer) (Report, err
 		name string
 		at   **broker
 	}{{"source", &l.source}, {"target", &l.target}} {
-		*b.at, err = startBroker(ctx, o.image, b.name)
+		*b.at, err = start(b.name)
 		defer (*b.at).close()
 		if err != nil {
 			return report, err
@@ -52,6 +57,7 @@ func measureAll(ctx context.Context, o options, progress io.Writer) (Report, err
 	}
 	for _, c := range o.cases {
 		result, err := l.measureCase(ctx, c)
+		result.Pairs = result.compare()
 		report.Cases = append(report.Cases, result)
 		if err != nil {
 			return report, fmt.Errorf("case %s: %w", c.Name, err)
@@ -63,7 +69,7 @@ func measureAll(ctx context.Context, o options, progress io.Writer) (Report, err
 func (l *lab) say(format string, args ...any) { fmt.Fprintf(l.progress, format+"\n", args...) }
 
 // measureCase makes the data of a case and has each subject copy it, all of them
-// in turn, as often as asked.
+// in turn, as often as asked, and every other time in the opposite order.
 func (l *lab) measureCase(ctx context.Context, c benchCase) (Case, error) {
 	l.say("%s: making the data", c.Name)
 	data, err := l.fill(ctx, c, int64(l.size))
@@ -81,7 +87,11 @@ func (l *lab) measureCase(ctx context.Context, c benchCase) (Case, error) {
 		}
 	}
 	for n := range l.options.runs {
-		for _, s := range l.subjects {
+		round := slices.Clone(l.subjects)
+		if n%2 == 1 {
+			slices.Reverse(round)
+		}
+		for _, s := range round {
 			r := l.measure(ctx, c, data, s, n+1)
 			if ctx.Err() != nil {
 				return result, ctx.Err()
@@ -95,7 +105,7 @@ func (l *lab) measureCase(ctx context.Context, c benchCase) (Case, error) {
 // measure is one run of one subject.
 func (l *lab) measure(ctx context.Context, c benchCase, data dataset, s subject, n int) Run {
 	l.runs++
-	j := job{benchCase: c, dataset: data, image: l.image, mirror: l.mirror, dir: l.dir, target: l.target,
+	j := job{benchCase: c, dataset: data, image: l.image, mirror: l.mirror, absent: l.absent, dir: l.dir, target: l.target,
 		from: l.source.address(c.Far == "source"), to: l.target.address(c.Far == "target"),
 		alias: fmt.Sprintf("run%02d", l.runs), light: fmt.Sprintf("light%02d", l.runs)}
 	r := Run{Subject: s.name, Run: n, figures: noFigures()}
@@ -141,7 +151,15 @@ func (l *lab) measureJob(ctx context.Context, j job, s subject, r *Run) error {
 	if r.Note == "" && !r.CPU.known() {
 		r.Note = "too quick to be measured: use a larger -size"
 	}
-	if s.apart {
+	if t.end.done == x.total && s.check != nil {
+		if err := l.settled(ctx, x, t, r); err != nil {
+			return err
+		}
+		if err := s.check(ctx, j); err != nil {
+			return err
+		}
+	}
+	if s.apart || l.fake {
 		r.SourceCPU, r.TargetCPU = noFigure, noFigure
 	}
 	if t.end.done == x.total && !s.apart && l.options.light > 0 {

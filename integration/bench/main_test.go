@@ -35,6 +35,9 @@ func TestFlags(t *testing.T) {
 		{args: "-size 9999999999GiB", error: "not a size"},
 		{args: "-runs 0", error: "-runs 0"},
 		{args: "-o xml", error: "-o xml"},
+		{args: "-subjects mirror,mirror-absent", error: "mirror-absent is a program that -absent names"},
+		{args: "-fake -subjects mm2", error: "-fake: the subject mm2 runs in Docker"},
+		{args: "-fake -cases far-target", error: "-fake: there is no long link for the case far-target"},
 		{args: "lz4-16k", error: `"lz4-16k" is no flag`},
 	} {
 		var stderr bytes.Buffer
@@ -75,5 +78,26 @@ func TestCases(t *testing.T) {
 			t.Errorf("%s: codec %s; or there are two of the name", c.Name, c.Codec)
 		}
 		names[c.Name] = true
+	}
+}
+
+// What runs only when named does not run else, and fakes leave out what they cannot do.
+func TestNarrowing(t *testing.T) {
+	for args, want := range map[string]string{
+		"":      "none-16k lz4-16k zstd-16k zstd-900k tx-10 wide far-target far-source: copy kgo mm2 mm2-tuned mirror",
+		"-fake": "none-16k lz4-16k zstd-16k zstd-900k tx-10 wide: copy kgo mirror",
+		"-fake -absent x -cases tx-10 -subjects mirror,mirror-absent,mirror-off": "tx-10: mirror mirror-off mirror-absent",
+	} {
+		o, err := parse(strings.Fields(args), t.Output())
+		var cases, subjects []string
+		for _, c := range o.cases {
+			cases = append(cases, c.Name)
+		}
+		for _, s := range o.subjects {
+			subjects = append(subjects, s.name)
+		}
+		if got := strings.Join(cases, " ") + ": " + strings.Join(subjects, " "); err != nil || got != want {
+			t.Errorf("%s: %s, %v, want %s", args, got, err, want)
+		}
 	}
 }

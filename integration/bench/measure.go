@@ -82,6 +82,25 @@ func (t trace) figures(total, payload int64) figures {
 	return f
 }
 
+// settleTime is as long as it takes the mirror to save positions, and have plugins
+// flush, after the last record.
+const settleTime = 1500 * time.Millisecond
+
+// settled notes what a run that is complete has used a while later: who puts work off
+// would else seem to save it.
+func (l *lab) settled(ctx context.Context, x *running, t trace, r *Run) error {
+	select {
+	case <-time.After(settleTime):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	used, err := cpuTime(x.pid)
+	if err == nil && r.CPU.known() {
+		r.Settled = Figure(float64(r.CPU) * float64(used-t.mark.subject) / float64(t.end.subject-t.mark.subject))
+	}
+	return err
+}
+
 // look takes a sample of a run.
 func (l *lab) look(ctx context.Context, r *running) (s sample, err error) {
 	if s.done, err = r.done(ctx); err != nil {

@@ -21,7 +21,8 @@ type Report struct {
 type Case struct {
 	benchCase
 	dataset
-	Runs []Run `json:"runs"`
+	Runs  []Run  `json:"runs"`
+	Pairs []Pair `json:"pairs,omitempty"` // of the mirror's ways
 }
 
 // Run is one run of one subject.
@@ -37,6 +38,7 @@ type Run struct {
 // throughput leave out the first fifth of the records.
 type figures struct {
 	CPU        Figure `json:"cpu_s_per_gb"`
+	Settled    Figure `json:"cpu_s_per_gb_until_settled"` // of the mirror: with what it does just after
 	Throughput Figure `json:"mb_per_s"`
 	SourceCPU  Figure `json:"source_broker_cpu_s_per_gb"`
 	TargetCPU  Figure `json:"target_broker_cpu_s_per_gb"`
@@ -66,7 +68,7 @@ var noFigure = Figure(math.NaN())
 
 func noFigures() figures {
 	no := noFigure
-	return figures{no, no, no, no, no, no, no, no, no}
+	return figures{no, no, no, no, no, no, no, no, no, no}
 }
 
 // failed says that not all was measured.

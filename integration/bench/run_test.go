@@ -3,13 +3,9 @@ package main
 import (
 	"encoding/json"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/twmb/franz-go/pkg/kfake"
-	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 func TestValues(t *testing.T) {
@@ -24,19 +20,14 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// fakeBroker is a broker in this process, whose CPU time is all of it.
+// fakeBroker is a broker in this process.
 func fakeBroker(t *testing.T) *broker {
 	t.Helper()
-	c, err := kfake.NewCluster(kfake.NumBrokers(1))
+	b, err := startFake()
+	t.Cleanup(b.close)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.Close)
-	b := &broker{near: c.ListenAddrs()[0], pid: os.Getpid()}
-	if b.client, err = kgo.NewClient(kgo.SeedBrokers(b.near)); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.client.Close)
 	return b
 }
 

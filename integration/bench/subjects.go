@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"path/filepath"
 )
 
 // job is one run of one subject.
@@ -13,6 +11,7 @@ type job struct {
 	dataset
 	image  string
 	mirror string // the mirror's program
+	absent string // another one, that has no plugins
 	dir    string // for files
 	from   string // address of the source, near or far
 	to     string
@@ -39,6 +38,12 @@ type subject struct {
 	apart   bool
 	prepare func(context.Context, job) error // nil: nothing; what does not count
 	start   func(job) (*running, error)
+	docker  bool // it runs in a container
+	// named subjects run only where they are asked for.
+	named bool
+	// check looks, once all has arrived, whether the subject did what it is to be
+	// measured for. nil: nothing to look at.
+	check func(context.Context, job) error
 }
 
 // running is a subject at work.
@@ -51,46 +56,19 @@ type running struct {
 	total, payload int64
 }
 
-const mirrorName = "mirror"
-
 var allSubjects = []subject{
 	{name: "copy", about: "reads and writes the same bytes, socket to socket: the floor", apart: true, start: startCopy},
 	{name: "kgo", about: "a plain loop with franz-go: fetch, produce, each partition to its own", prepare: prepareLoop, start: startLoop},
-	{name: "mm2", about: "MirrorMaker 2, defaults", start: func(j job) (*running, error) { return startMirrorMaker(j, nil) }},
-	{name: "mm2-tuned", about: "MirrorMaker 2, 256 KiB batches, linger 20 ms, the source's codec, 2,000 records a poll", start: startTuned},
-	{name: mirrorName, about: "the mirror of this module, defaults", start: startMirror},
+	{name: "mm2", about: "MirrorMaker 2, defaults", docker: true, start: func(j job) (*running, error) { return startMirrorMaker(j, nil) }},
+	{name: "mm2-tuned", about: "MirrorMaker 2, 256 KiB batches, linger 20 ms, the source's codec, 2,000 records a poll", docker: true, start: startTuned},
+	{name: mirrorName, about: "the mirror of this module, defaults: the plugin offset-sync is on", start: startMirror, check: wroteSyncs},
+	{name: offName, about: "the same with the plugin switched off", start: startOff, check: wroteNoSyncs, named: true},
+	{name: absentName, about: "the program of -absent, one that has no plugins", start: startAbsent, check: wroteNoSyncs, named: true},
 }
 
 // own is a child of this program or the mirror, as a subject.
 func (j job) own(p *process) *running {
 	return &running{pid: p.pid(), stop: p.stop, log: p.log, done: j.arrived, total: j.Records, payload: j.Payload}
-}
-
-func startMirror(j job) (*running, error) {
-	admin, err := freePorts(1)
-	if err != nil {
-		return nil, err
-	}
-	file := filepath.Join(j.dir, "mirror.toml")
-	text := fmt.Sprintf(`[admin]
-listen = "127.0.0.1:%d"
-[clusters.%s]
-bootstrap = [%q]
-[clusters.bench]
-bootstrap = [%q]
-[[flows]]
-from = %q
-to = "bench"
-topics = ['%s', '%s']
-`, admin[0], j.alias, j.from, j.to, j.alias, j.Name, j.light)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		return nil, err
-	}
-	p, err := launch(j.mirror, "run", "-c", file)
-	if err != nil {
-		return nil, err
-	}
-	return j.own(p), nil
 }
 
 func prepareLoop(ctx context.Context, j job) error {

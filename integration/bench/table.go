@@ -47,6 +47,7 @@ func (r Report) print(w io.Writer) {
 				fmt.Fprintf(w, "%s, run %d: %s\n", x.Subject, x.Run, why)
 			}
 		}
+		c.printPairs(w)
 	}
 }
 
