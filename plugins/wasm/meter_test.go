@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -204,38 +206,66 @@ func FuzzMeter(f *testing.F) {
 			}
 		}
 	}
-	ctx := context.Background()
-	w := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter())
+	w := wazero.NewRuntimeWithConfig(context.Background(), wazero.NewRuntimeConfigInterpreter())
 	f.Fuzz(func(t *testing.T, b []byte) {
-		facts, unread := Scan(b)
-		out, err := Meter(b, testBounds)
-		if unread != nil || facts.MostLocals > 1000 {
-			return // wazero may ask for any amount of memory
+		if what := meterAny(t, w, b); what != "" {
+			t.Fatal(what)
 		}
-		bare, bad := Strip(b)
-		if bad != nil {
-			t.Fatalf("read, yet Strip says %v", bad)
-		}
-		c, invalid := w.CompileModule(ctx, bare)
-		if invalid != nil {
-			return
-		}
-		c.Close(ctx)
-		if facts.Start || facts.TableSize > int(testBounds.TableSize) || errors.Is(err, ErrClash) {
-			if err == nil {
-				t.Fatal("not refused")
-			}
-			return
-		}
-		if err != nil {
-			t.Fatalf("valid, yet Meter says %v", err)
-		}
-		m, err := w.CompileModule(ctx, out)
-		if err != nil {
-			t.Fatalf("metered it is invalid: %v", err)
-		}
-		m.Close(ctx)
 	})
+}
+
+// Every module that wazero is tested with, invalid and newer ones too.
+func TestMeterTakesAnyModule(t *testing.T) {
+	w := wazero.NewRuntimeWithConfig(t.Context(), wazero.NewRuntimeConfigInterpreter())
+	defer w.Close(t.Context())
+	n := 0
+	for _, file := range specFiles(t, "*/testdata/*.wasm") {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+		if what := meterAny(t, w, b); what != "" {
+			t.Errorf("%s: %s", filepath.Base(file), what)
+		}
+	}
+	if n < 5000 {
+		t.Errorf("%d modules: there should be more", n)
+	}
+}
+
+// meterAny says what is wrong with what Scan and Meter make of b.
+func meterAny(t *testing.T, w wazero.Runtime, b []byte) string {
+	ctx := t.Context()
+	facts, unread := Scan(b)
+	out, err := Meter(b, testBounds)
+	if unread != nil || facts.MostLocals > 1000 {
+		return "" // wazero may ask for any amount of memory
+	}
+	bare, bad := Strip(b)
+	if bad != nil {
+		return fmt.Sprintf("read, yet Strip says %v", bad)
+	}
+	c, invalid := w.CompileModule(ctx, bare)
+	if invalid != nil {
+		return ""
+	}
+	c.Close(ctx)
+	if facts.Start || facts.TableSize > int(testBounds.TableSize) || errors.Is(err, ErrClash) {
+		if err == nil {
+			return "not refused"
+		}
+		return ""
+	}
+	if err != nil {
+		return fmt.Sprintf("valid, yet Meter says %v", err)
+	}
+	m, err := w.CompileModule(ctx, out)
+	if err != nil {
+		return fmt.Sprintf("metered it is invalid: %v", err)
+	}
+	m.Close(ctx)
+	return ""
 }
 
 // The names of functions are kept, with the numbers they have now.
