@@ -221,18 +221,7 @@ func (p *Process) status() (r status.Report) {
 // Linux counts.
 func (p *Process) PeakMemory() int64 {
 	p.e.Helper()
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		p.e.Fatal(err)
-	}
-	var kilobytes int64
-	for line := range strings.Lines(string(b)) {
-		if _, err := fmt.Sscanf(line, "VmHWM: %d kB", &kilobytes); err == nil {
-			return kilobytes << 10
-		}
-	}
-	p.e.Fatalf("no VmHWM in\n%s", b)
-	return 0
+	return p.kilobytes("VmHWM:") << 10
 }
 
 // Log is what the process has written.

@@ -1,11 +1,11 @@
 package contract
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -29,16 +29,33 @@ func Reloads(usual int) int {
 	return usual
 }
 
-// variants are configs of a flow, good and bad in turn. One topic is selected by
-// all, another comes and goes.
+// variants are configs of a flow, good and bad in turn, each good one with other
+// plugins. One topic is selected by all, another comes and goes.
 func (f *Flow) variants(admin string) (texts []string) {
-	both, one := *f, *f
-	both.Keys = "commit_interval = \"50ms\"\ngrace = \"20s\""
-	one.Topics = f.e.Topic("stays")
-	one.Keys = "commit_interval = \"200ms\"\nlanes = 3" // which needs a restart
-	for _, good := range []*Flow{&both, &one} {
-		text := configText([]*Flow{good}, admin)
-		texts = append(texts, text, strings.Replace(text, "refresh =", "refersh =", 1), text, text+"\n[[flows")
+	sparse, broken := f.e.sparsePlugin(), filepath.Join(f.e.TempDir(), "broken.wasm")
+	f.e.write(broken, "\x00asm\x01\x00\x00\x00 and no section")
+	variant := func(topics, keys, tables string) string {
+		v := *f
+		v.Topics, v.Keys, v.Tables = topics, keys, tables
+		return configText([]*Flow{&v}, admin)
+	}
+	both := func(tables string) string {
+		return variant(f.Topics, "commit_interval = \"50ms\"\ngrace = \"20s\"", tables)
+	}
+	one := func(tables string) string { // lanes need a restart
+		return variant(f.e.Topic("stays"), "commit_interval = \"200ms\"\nlanes = 3", tables)
+	}
+	two := fmt.Sprintf("[[flows.plugins]]\nname = \"offset-sync\"\nconfig = { lag_max = 10 }\n"+
+		"[[flows.plugins]]\nname = \"observer\"\npath = %q\nfailure = \"skip\"\nemit = { offset_syncs = true }\n", sparse)
+	good := []string{both(""), both(f.e.sparseOffsetSync()), one(offsetSyncOff), one(two)}
+	bad := []string{
+		strings.Replace(good[0], "refresh =", "refersh =", 1),
+		both(fmt.Sprintf("[[flows.plugins]]\nname = \"observer\"\npath = %q\nconfig = { every = \"some\" }\n", sparse)), // it says no
+		good[2] + "\n[[flows",
+		one(fmt.Sprintf("[[flows.plugins]]\nname = \"observer\"\npath = %q\n", broken)),
+	}
+	for i := range good {
+		texts = append(texts, good[i], bad[i])
 	}
 	return texts
 }
@@ -90,6 +107,9 @@ func (f *Flow) reloadAgainAndAgain(times int, admin string, reload func(text str
 	}
 	f.CaughtUp(stays, comes)
 	f.WantSame(stays, comes)
+	for _, topic := range []string{stays, comes} {
+		f.WantSyncs(f.Target, "mm2-offset-syncs.src.internal", topic)
+	}
 }
 
 // firstRecords makes the two topics, with some records.
@@ -118,15 +138,23 @@ func reloadsOfAProcessLoseNothing(e *Env) {
 	e.firstRecords()
 	p := e.Launch()
 	p.CaughtUp(e.Topic("stays"), e.Topic("comes"))
-	before := p.goroutines()
-	p.reloadAgainAndAgain(Reloads(100), p.admin, func(text string) status.Reload {
+	before, times, done := p.holds(), Reloads(100), 0
+	var warm holding // by then every kind of plugin has been there
+	p.reloadAgainAndAgain(times, p.admin, func(text string) status.Reload {
+		if done++; done == times/4 {
+			warm = p.holds()
+		}
 		e.write(p.config, text)
 		return p.post()
 	})
-	// Some are of connections that come and go.
-	e.Eventually("as few goroutines as before", func() string {
-		if n := p.goroutines(); n > before+10 {
-			return fmt.Sprintf("%d, %d before", n, before)
+	e.Eventually("the process to hold as much as before", func() string {
+		now := p.holds()
+		switch {
+		case now.goroutines > before.goroutines+10, // some are of connections that come and go
+			now.files > before.files+10,
+			now.code > before.code,
+			now.memory > warm.memory+growth:
+			return fmt.Sprintf("%+v; in the beginning %+v, after a quarter %+v", now, before, warm)
 		}
 		return ""
 	})
@@ -201,24 +229,4 @@ func (p *Process) post() (r status.Reload) {
 		p.e.Fatalf("the answer to a reload: %v", err)
 	}
 	return r
-}
-
-// goroutines is how many the process has.
-func (p *Process) goroutines() int {
-	p.e.Helper()
-	_, metrics, err := p.Get("/metrics")
-	if err != nil {
-		p.e.Fatal(err)
-	}
-	for line := range bytes.Lines(metrics) {
-		if n, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("go_goroutines ")); ok {
-			count, err := strconv.Atoi(string(n))
-			if err != nil {
-				p.e.Fatal(err)
-			}
-			return count
-		}
-	}
-	p.e.Fatal("no go_goroutines in the metrics")
-	return 0
 }
