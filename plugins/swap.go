@@ -23,10 +23,13 @@ func (l *Lane) Swap(ctx context.Context, s *Set) error {
 	for _, m := range l.members {
 		name := m.p.spec.Name
 		old[name] = m
-		if m.i == nil || m.halting() || m.unflushed() {
+		l.mu.Lock()
+		asked := m.i != nil && !m.halting() && !m.unflushed()
+		l.mu.Unlock()
+		if !asked {
 			continue
 		}
-		blob, err := m.save(ctx)
+		blob, err := l.save(ctx, m)
 		if err != nil {
 			return err
 		}
@@ -70,7 +73,8 @@ func (l *Lane) hand(from, to *member) {
 	}
 }
 
-// halting says that the plugin has halted something, or all.
+// halting says that the plugin has halted something, or all. The caller holds the
+// lock.
 func (m *member) halting() bool {
 	if m.broken != nil {
 		return true
@@ -84,12 +88,12 @@ func (m *member) halting() bool {
 }
 
 // unflushed says that the instance has been told ranges that the next one is told
-// again: what it saved would have them in it already.
+// again: what it saved would have them in it already. The caller holds the lock.
 func (m *member) unflushed() bool { return slices.ContainsFunc(m.order, (*queue).toldRanges) }
 
 // save asks for what the next generation may want to know. nil: nothing. Its only error
 // is ctx's.
-func (m *member) save(ctx context.Context) ([]byte, error) {
+func (l *Lane) save(ctx context.Context, m *member) ([]byte, error) {
 	emits, err := m.i.tell(ctx, abi.OnSave, 0, 0, nil, nil)
 	if errors.Is(err, errNoRoom) {
 		err = noRoom(abi.OnSave)
@@ -100,7 +104,9 @@ func (m *member) save(ctx context.Context) ([]byte, error) {
 	}
 	if failure != nil {
 		m.log.Warn("the plugin saves nothing for the one that replaces it", "err", failure)
+		l.mu.Lock()
 		m.discard()
+		l.mu.Unlock()
 	}
 	if len(emits) == 0 {
 		return nil, nil
