@@ -256,12 +256,22 @@ func newSide(t *testing.T, alias string, opts ...kfake.Opt) *side {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
+	s.connect(alias)
+	return s
+}
+
+// connect opens the cluster as a process does that has just begun.
+func (s *side) connect(alias string) {
+	s.t.Helper()
+	if s.cluster != nil {
+		s.cluster.Close()
+	}
+	var err error
 	s.cluster, err = cluster.Open(config.Cluster{Alias: alias, Bootstrap: s.ListenAddrs(), ClientID: "test"}, slog.New(slog.DiscardHandler))
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	t.Cleanup(s.cluster.Close)
-	return s
+	s.t.Cleanup(s.cluster.Close)
 }
 
 func (s *side) create(topic string, partitions int32) {

@@ -13,8 +13,9 @@ type tap struct {
 	hung   bool // nothing that is sent to the cluster arrives
 	down   bool // connections end, and new ones too
 	marker []byte
-	at     int // the byte of the marker whose lowest bit is flipped
-	flips  int // how many more of the marker's occurrences in answers get a bit flipped
+	at     int    // the byte of the marker whose lowest bit is flipped
+	flips  int    // how many more of the marker's occurrences in answers get a bit flipped
+	cut    func() // called instead of sending the next answer
 	open   map[*tapped]bool
 }
 
@@ -98,6 +99,12 @@ func (c *tapped) Read(b []byte) (int, error) {
 
 func (c *tapped) Write(b []byte) (int, error) {
 	c.tap.mu.Lock()
+	if cut := c.tap.cut; cut != nil {
+		c.tap.cut = nil
+		c.tap.mu.Unlock()
+		cut()
+		return 0, net.ErrClosed
+	}
 	if c.tap.flips != 0 {
 		b = bytes.Clone(b)
 		for at := 0; c.tap.flips != 0; {
