@@ -59,6 +59,9 @@ func (h *hooks) loaded(l *plugins.Lane, known replays) {
 		}
 	}
 	h.kept, h.begun = nil, nil
+	for p := range h.paused {
+		wake(p.lane.flush)
+	}
 }
 
 // plugins is the lane once it is loaded.
@@ -127,10 +130,14 @@ func (h *hooks) crowded(p *partition) bool {
 	if h.lane != nil {
 		n = h.lane.Waiting(p.plugged())
 	}
-	if n > heldMost {
-		h.paused[p] = true
+	if n <= heldMost {
+		return false
 	}
-	return n > heldMost
+	if !h.paused[p] {
+		h.paused[p] = true
+		wake(p.lane.flush) // what was told counts until it is flushed, and the next save may be long in coming
+	}
+	return true
 }
 
 // relieved are the partitions that were crowded and are not any more.

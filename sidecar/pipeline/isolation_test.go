@@ -10,24 +10,32 @@ import (
 	"mirror/sidecar/status"
 )
 
-// transaction writes the values in a transaction.
+// transaction writes the values in a transaction, each in a batch of its own.
 func (s *side) transaction(topic string, commit bool, values ...string) {
 	s.t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(s.ListenAddrs()...), kgo.TransactionalID("tx"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	s.transactions(topic, commit, values)
+}
+
+// transactions writes one after the other.
+func (s *side) transactions(topic string, commit bool, all ...[]string) {
+	s.t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(s.ListenAddrs()...), kgo.TransactionalID("tx"), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(0))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	defer client.Close()
-	if err := client.BeginTransaction(); err != nil {
-		s.t.Fatal(err)
-	}
-	for _, v := range values {
-		if err := client.ProduceSync(s.t.Context(), &kgo.Record{Topic: topic, Value: []byte(v)}).FirstErr(); err != nil {
+	for _, values := range all {
+		if err := client.BeginTransaction(); err != nil {
 			s.t.Fatal(err)
 		}
-	}
-	if err := client.EndTransaction(s.t.Context(), kgo.TransactionEndTry(commit)); err != nil {
-		s.t.Fatal(err)
+		for _, v := range values {
+			if err := client.ProduceSync(s.t.Context(), &kgo.Record{Topic: topic, Value: []byte(v)}).FirstErr(); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+		if err := client.EndTransaction(s.t.Context(), kgo.TransactionEndTry(commit)); err != nil {
+			s.t.Fatal(err)
+		}
 	}
 }
 

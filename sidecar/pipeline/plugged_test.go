@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -74,6 +75,24 @@ func TestOffsetSyncsAreWritten(t *testing.T) {
 	p := r.Status().Plugins
 	if len(p) != 1 || p[0].Name != config.OffsetSyncPlugin || p[0].Generation != 1 || len(p[0].SHA256) != 64 {
 		t.Errorf("status: %+v", p)
+	}
+}
+
+// TestSmallTransactionsAreNotHeldUp: each is pieces of its own for a plugin, until
+// a flush. When there are too many the flush comes, and does not wait for the time at
+// which positions are saved.
+func TestSmallTransactionsAreNotHeldUp(t *testing.T) {
+	l := newLab(t, offsetSync, func(f *config.Flow) { f.CommitInterval = time.Hour })
+	l.source.create("t", 1)
+	const n = heldMost/2 + 10 // records; a range and a marker each
+	all := values("t", 0, n)
+	l.source.transactions("t", true, slices.Collect(slices.Chunk(all, 1))...)
+	l.start()
+	l.copied("t", 0, all...)
+	for _, v := range values("late", 0, 3) { // the first may have been asked for before
+		l.source.write("t", 0, v)
+		all = append(all, v)
+		l.copied("t", 0, all...)
 	}
 }
 
