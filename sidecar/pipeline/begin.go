@@ -154,6 +154,7 @@ func (f *Flow) begin(ctx context.Context, ps []*partition) {
 		switch {
 		case b.halted != nil:
 			f.halt(b.p, b.halted)
+		case b.err == errLeaves: // it begins if it comes back
 		case b.err == errPluginsBehind:
 			f.beginAfter(b.p, idlePause)
 		case b.err != nil:
@@ -175,7 +176,7 @@ func (f *Flow) halt(p *partition, h *halt) {
 func (p *partition) beginning() *beginning {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	b := &beginning{p: p, at: p.at(), known: p.known, again: p.began, sourceID: p.sourceID, targetID: p.targetID, gap: p.gap, short: p.short, keptTo: -1}
+	b := &beginning{p: p, at: p.at(), known: p.known, again: p.began || p.returned, sourceID: p.sourceID, targetID: p.targetID, gap: p.gap, short: p.short, keptTo: -1}
 	if b.at.SourceEpochs.At(b.at.Offset) != b.at.SourceLeaderEpoch { // where that one began is not known
 		b.at.SourceEpochs = positions.Epochs{}.Seen(b.at.SourceLeaderEpoch, b.at.Offset)
 	}
@@ -185,6 +186,7 @@ func (p *partition) beginning() *beginning {
 // begun keeps the position, which is saved, and runs.
 func (p *partition) begun(b *beginning) {
 	p.mu.Lock()
+	p.saved, p.kept = b.at, true
 	if p.sourceID != b.sourceID || p.targetID != b.targetID || p.leaving {
 		p.mu.Unlock() // it is due again, or gone
 		return

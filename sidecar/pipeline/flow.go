@@ -78,6 +78,7 @@ type Flow struct {
 	reason     string
 	partitions map[positions.Key]*partition
 	loaded     map[positions.Key]positions.Position // of the last run, and of partitions that left
+	left       map[positions.Key]bool               // partitions that were here, and may be again
 	first      bool                                 // the flow has never run before
 	problems   []status.Topic
 	// positionsProblem is what is wrong with their topic, "": nothing.
@@ -105,6 +106,7 @@ func New(o Options) *Flow {
 		state:         status.Starting,
 		reason:        "connecting",
 		partitions:    map[positions.Key]*partition{},
+		left:          map[positions.Key]bool{},
 		errors:        map[string]uint64{},
 	}
 	f.config.Store(&o.Config)

@@ -210,6 +210,9 @@ func (l *lane) save(ctx context.Context) error {
 		l.flow.log.Info("positions are saved again")
 	}
 	l.failing = false
+	for _, p := range ps {
+		p.isSaved(due[p.key])
+	}
 	if !held {
 		l.saved(at)
 	}
@@ -293,6 +296,13 @@ func (p *partition) due() (positions.Position, bool) {
 	}
 	p.dirty = false
 	return p.at(), true
+}
+
+// isSaved keeps the position that is on the target.
+func (p *partition) isSaved(at positions.Position) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.saved, p.kept = at, true
 }
 
 func (p *partition) unsaved() {

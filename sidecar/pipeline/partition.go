@@ -42,8 +42,10 @@ type partition struct {
 	halted             *halt  // why it stalled, if a begin said so
 	retrying           string // stalled because this (status.ErrorFetch or ErrorProduce) fails: that ends when it does not
 	failing            bool   // said in the log; until something gets through
-	position           positions.Position
+	position, saved    positions.Position
 	known              bool             // there is a position
+	kept               bool             // there is one on the target: saved
+	returned           bool             // it was here before, in this process
 	began              bool             // in this process
 	claimed            bool             // by this process
 	dirty              bool             // it has moved since it was saved

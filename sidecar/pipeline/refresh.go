@@ -129,6 +129,7 @@ func (f *Flow) keepUp(t *topics.Topic, number int32) {
 		if !p.known {
 			p.position = positions.Plain(-1)
 		}
+		p.saved, p.kept, p.returned = p.position, p.known, f.left[key]
 		p.epochs = p.position.SourceEpochs
 		p.fromStart = !f.first
 		p.lane.add(p)
@@ -164,10 +165,15 @@ func (f *Flow) leave(p *partition) (begins bool) {
 	defer p.lane.saving.Unlock() // a save that fails gives its positions back
 	p.mu.Lock()
 	done := p.inbox == 0 && (!p.dirty || p.state == status.Stalled && p.halted != nil && p.halted.kind == status.ErrorPlugin)
-	at, known := p.at(), p.known
+	// Less far than what is copied, where a plugin has halted it: if it comes back, what
+	// the plugin was not told of is found on the target, and told.
+	at, kept, copied := p.saved, p.kept, p.position.Offset
 	p.mu.Unlock()
 	if !done {
 		return begins
+	}
+	if kept && copied > at.Offset {
+		p.log.Warn("partition leaves before plugins were told of all that is copied: they are told if it comes back", "told", at.Offset, "copied", copied)
 	}
 	p.close()
 	p.revoke()
@@ -177,7 +183,8 @@ func (f *Flow) leave(p *partition) (begins bool) {
 	defer f.mu.Unlock()
 	delete(f.partitions, p.key)
 	f.running.Store(int64(len(f.partitions)))
-	if known {
+	f.left[p.key] = true
+	if kept {
 		f.loaded[p.key] = at
 	}
 	if !f.mirrored(p.key.Topic) {

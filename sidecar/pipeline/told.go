@@ -13,6 +13,10 @@ import (
 // of it on the target: its position must not pass that before.
 var errPluginsBehind = errors.New("waiting for plugins to be told what the target holds")
 
+// errLeaves is a partition that has begun to leave meanwhile: plugins are told nothing
+// more of it, and its position stays.
+var errLeaves = errors.New("the topic is gone, or not selected any more")
+
 // tellBeginnings tells the plugins where partitions begin, and what was found of
 // them on the target after the saved position. Those whose position the plugins do
 // not allow to be saved yet begin later, from there.
@@ -52,6 +56,11 @@ func (b *beginning) tell(logStart int64) {
 		b.from, b.ranges = b.at.Offset, nil
 	}
 	p.mu.Lock()
+	if p.leaving {
+		p.mu.Unlock()
+		b.err = errLeaves
+		return
+	}
 	if kind := b.event; p.hooks != h || p.toldTo != b.from || kind != abi.None {
 		if p.hooks != h || kind == abi.None {
 			kind = abi.Assigned
