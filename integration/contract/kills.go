@@ -47,7 +47,8 @@ func KillLosesAndRepeatsNothing(e *Env, age time.Duration) {
 	p.WantExit(0)
 }
 
-// Records may come twice then, none may be missing.
+// Records may come twice then, none may be missing, and each pair of offset syncs is of
+// one record all the same.
 func killWithoutResumeLosesNothing(e *Env) {
 	topic := e.Topic("t")
 	e.Create(e.Source, topic, 3)
@@ -64,6 +65,7 @@ func killWithoutResumeLosesNothing(e *Env) {
 	p := e.Launch(flow)
 	p.CaughtUp(topic)
 	p.WantNothingMissing(topic)
+	p.WantSyncs(e.Target, "mm2-offset-syncs.src.internal", topic)
 	p.Signal(syscall.SIGTERM)
 	p.WantExit(0)
 }
