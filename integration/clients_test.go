@@ -18,6 +18,7 @@ func (k *kafka) clientScenarios() []contract.Scenario {
 		{Name: "kcat", Real: true, Run: k.librdkafka},
 		{Name: "mirrormaker", Real: true, Run: k.handOver},
 		{Name: "differential", Real: true, Limit: 3 * time.Minute, Run: k.sameAsMirrorMaker},
+		{Name: "beside-syncs", Real: true, Run: k.syncsBesideMirrorMaker},
 		{Name: "syncs", Real: true, Run: k.syncRule},
 	}
 }

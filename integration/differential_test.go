@@ -16,21 +16,21 @@ import (
 // one target, and compares what each has made there: topics, partitions, configs,
 // and all records in order. What differs on purpose is in the README.
 func (k *kafka) sameAsMirrorMaker(e *contract.Env) {
-	topics := e.OddTopics("a")
+	topics := e.OddTopics("o")
 	// The mirror does not copy aborted records, MirrorMaker by default does; it
 	// cannot send what its producer takes for too large.
-	mm := k.mirrorMaker(e, "mm2-odd", map[string]string{
-		"a.consumer.isolation.level": "read_committed", "b.producer.max.request.size": "8000000"})
+	mm := k.mirrorMaker(e, "mm2-odd", []string{"o"}, "t", map[string]string{
+		"o.consumer.isolation.level": "read_committed", "t.producer.max.request.size": "8000000"})
 	m := e.Start(contract.Flow{From: "m", To: "b"})
 	there := func() {
 		e.Helper()
 		for _, t := range topics {
 			m.CaughtUp(t.Topic)
 			e.Eventually("MirrorMaker's copy of "+t.Topic, func() string {
-				if !e.Exists(e.Target, "a."+t.Topic) {
+				if !e.Exists(e.Target, "o."+t.Topic) {
 					return "no topic yet"
 				}
-				theirs, ours := e.Ends(e.Target, "a."+t.Topic), e.Ends(e.Target, "m."+t.Topic)
+				theirs, ours := e.Ends(e.Target, "o."+t.Topic), e.Ends(e.Target, "m."+t.Topic)
 				if len(theirs) < len(ours) {
 					return fmt.Sprintf("%d partitions, want %d", len(theirs), len(ours))
 				}
@@ -67,7 +67,7 @@ func (k *kafka) sameAsMirrorMaker(e *contract.Env) {
 // MirrorMaker's.
 func (k *kafka) wantSameCopies(e *contract.Env, m *contract.Flow, t contract.Odd) {
 	m.WantSame(t.Topic)
-	ours, theirs := e.OwnConfigs(e.Target, "m."+t.Topic), e.OwnConfigs(e.Target, "a."+t.Topic)
+	ours, theirs := e.OwnConfigs(e.Target, "m."+t.Topic), e.OwnConfigs(e.Target, "o."+t.Topic)
 	if !maps.Equal(ours, theirs) {
 		e.Errorf("%s: the mirror's copy has the configs %v, MirrorMaker's %v", t.Topic, ours, theirs)
 	}
@@ -76,14 +76,14 @@ func (k *kafka) wantSameCopies(e *contract.Env, m *contract.Flow, t contract.Odd
 		return
 	}
 	r, err := compare.Complete(e.Context(), compare.Options{Source: e.Target.Client(e), Target: e.Target.Client(e),
-		Topics: []compare.Topic{{Source: "a." + t.Topic, Target: "m." + t.Topic}}})
+		Topics: []compare.Topic{{Source: "o." + t.Topic, Target: "m." + t.Topic}}})
 	if err != nil {
 		e.Fatal(err)
 	}
 	if !r.OK() {
 		e.Errorf("%s: MirrorMaker's copy (called the source) and the mirror's (the target) differ:\n%s", t.Topic, r)
 	}
-	if theirs, ours := len(e.Ends(e.Target, "a."+t.Topic)), len(r); theirs != ours {
+	if theirs, ours := len(e.Ends(e.Target, "o."+t.Topic)), len(r); theirs != ours {
 		e.Errorf("%s: MirrorMaker's copy has %d partitions, the mirror's %d", t.Topic, theirs, ours)
 	}
 }
@@ -92,7 +92,7 @@ func (k *kafka) wantSameCopies(e *contract.Env, m *contract.Flow, t contract.Odd
 // from MirrorMaker, whose producer does so, and stays without one in the mirror's
 // copy.
 func (k *kafka) wantSameButStamps(e *contract.Env, topic string) {
-	source, theirs, ours := e.Read(e.Source, topic), e.Read(e.Target, "a."+topic), e.Read(e.Target, "m."+topic)
+	source, theirs, ours := e.Read(e.Source, topic), e.Read(e.Target, "o."+topic), e.Read(e.Target, "m."+topic)
 	stampless := 0
 	for p, rs := range source {
 		if len(theirs[p]) != len(rs) || len(ours[p]) != len(rs) {

@@ -3,22 +3,22 @@ package integration
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"mirror/integration/contract"
 	"mirror/integration/kafkatest"
 )
 
-// mirrorMaker runs MirrorMaker 2 for the flow from a to b and the topics of one
-// scenario, with nothing but topics copied. more are properties beside.
-func (k *kafka) mirrorMaker(e *contract.Env, name string, more map[string]string) *kafkatest.MirrorMaker {
+// mirrorMaker runs MirrorMaker 2 for flows from the source, under each of the
+// aliases, to the target and the topics of one scenario, with nothing but topics
+// copied. more are properties beside. Aliases are a scenario's own, since
+// MirrorMakers that run at once with the same ones would be one Connect cluster.
+func (k *kafka) mirrorMaker(e *contract.Env, name string, from []string, to string, more map[string]string) *kafkatest.MirrorMaker {
 	e.Helper()
 	properties := map[string]string{
-		"clusters":                          "a,b",
-		"a.bootstrap.servers":               k.source.Internal(),
-		"b.bootstrap.servers":               k.target.Internal(),
-		"a->b.enabled":                      "true",
-		"a->b.topics":                       e.Topic(".*"),
+		"clusters":                          strings.Join(append(slices.Clone(from), to), ","),
+		to + ".bootstrap.servers":           k.target.Internal(),
 		"replication.factor":                "1",
 		"offset.storage.replication.factor": "1",
 		"status.storage.replication.factor": "1",
@@ -28,6 +28,11 @@ func (k *kafka) mirrorMaker(e *contract.Env, name string, more map[string]string
 		"emit.offset-syncs.enabled":         "false",
 		"sync.topic.acls.enabled":           "false",
 		"refresh.topics.interval.seconds":   "1",
+	}
+	for _, alias := range from {
+		properties[alias+".bootstrap.servers"] = k.source.Internal()
+		properties[alias+"->"+to+".enabled"] = "true"
+		properties[alias+"->"+to+".topics"] = e.Topic(".*")
 	}
 	maps.Copy(properties, more)
 	return kafkatest.StartMirrorMaker(e, k.net, name, properties)
@@ -53,7 +58,7 @@ func (k *kafka) handOver(e *contract.Env) {
 		})
 	}
 	put("of MirrorMaker")
-	mm := k.mirrorMaker(e, "mm2-before", nil)
+	mm := k.mirrorMaker(e, "mm2-before", []string{"a"}, "b", nil)
 	arrived(100)
 	mm.Stop(e)
 
@@ -64,7 +69,7 @@ func (k *kafka) handOver(e *contract.Env) {
 	m.Stop()
 
 	put("of MirrorMaker again")
-	mm = k.mirrorMaker(e, "mm2-after", nil)
+	mm = k.mirrorMaker(e, "mm2-after", []string{"a"}, "b", nil)
 	arrived(300)
 	mm.Stop(e)
 	m.WantSame(topic)

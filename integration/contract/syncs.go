@@ -1,14 +1,11 @@
 package contract
 
 import (
-	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"syscall"
 
 	"github.com/twmb/franz-go/pkg/kgo"
-
-	"mirror/sidecar/offsets"
 )
 
 var syncScenarios = []Scenario{
@@ -29,7 +26,7 @@ func offsetSyncsAreTrue(e *Env) {
 		e.transact(client, topic)
 		m.CaughtUp(topic)
 		m.WantSame(topic)
-		m.WantSyncs(e.Target, "mm2-offset-syncs.src.internal", topic)
+		m.WantSyncs(e.Target, "mm2-offset-syncs.src.internal", topic).WantGaps(e)
 		m.Stop()
 	}
 }
@@ -100,39 +97,8 @@ func noOffsetSyncsWhenSwitchedOff(e *Env) {
 	}
 }
 
-// WantSyncs waits until the last pair of each partition is that of its last record,
-// and checks that each pair is of one record: the same on both sides.
-func (f *Flow) WantSyncs(c *Cluster, syncs, topic string) {
+// WantSyncs is Env.WantSyncs of what the flow has copied and written to syncs on c.
+func (f *Flow) WantSyncs(c *Cluster, syncs, topic string) *Syncs {
 	f.e.Helper()
-	source, target := f.e.Read(f.Source, topic), f.e.Read(f.Target, f.TargetName(topic))
-	var pairs [][]offsets.Sync
-	f.Wait("the last offset syncs of "+topic, func() string {
-		if !f.e.Exists(c, syncs) {
-			return "there is no topic " + syncs
-		}
-		pairs = f.e.syncs(c, syncs, topic, len(source))
-		for p := range source {
-			n, s, t := len(pairs[p]), source[p][len(source[p])-1].Offset, target[p][len(target[p])-1].Offset
-			if n == 0 || pairs[p][n-1].Upstream != s || pairs[p][n-1].Downstream != t {
-				return fmt.Sprintf("partition %d has %d pairs, want %d, %d at the end: %v", p, n, s, t, pairs[p][max(n-3, 0):])
-			}
-		}
-		return ""
-	})
-	for p := range source {
-		at := map[int64]*kgo.Record{}
-		for _, r := range source[p] {
-			at[r.Offset] = r
-		}
-		copied := map[int64]*kgo.Record{}
-		for _, r := range target[p] {
-			copied[r.Offset] = r
-		}
-		for _, s := range pairs[p] {
-			a, b := at[s.Upstream], copied[s.Downstream]
-			if a == nil || b == nil || !bytes.Equal(a.Value, b.Value) || !bytes.Equal(a.Key, b.Key) {
-				f.e.Errorf("%s, partition %d: the pair %d, %d is not of one record", topic, p, s.Upstream, s.Downstream)
-			}
-		}
-	}
+	return f.e.WantSyncs(Synced{Source: f.Source, Target: f.Target, Topic: topic, Copy: f.TargetName(topic), Syncs: syncs, On: c})
 }

@@ -1,0 +1,108 @@
+package integration
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"mirror/integration/contract"
+	"mirror/sidecar/offsets"
+)
+
+// beside is a flow that MirrorMaker 2 and the mirror copy side by side, each under
+// an alias of its own, with the offset syncs of both in one place.
+type beside struct {
+	theirs, ours string // the source's aliases
+	target       string // the target's alias for the mirror
+	on           *contract.Cluster
+	syncs        [2]string // topics of MirrorMaker's and the mirror's offset syncs
+	tables       string    // of the mirror's flow
+}
+
+// syncsBesideMirrorMaker has MirrorMaker 2, reading committed, and the mirror copy
+// the same topics and write offset syncs: to the source with the default lag, and to
+// the target with a small one. Each pair of either has to be true by the records, and
+// both have to end with the same ones. Which others there are is chance in
+// MirrorMaker (its pending ones are overwritten by newer ones), and less in the mirror.
+func (k *kafka) syncsBesideMirrorMaker(e *contract.Env) {
+	topics, more := e.SyncedTopics()
+	const alias = "td" // MirrorMaker's, of the target
+	all := []beside{
+		{theirs: "ts", ours: "ms", target: "md", on: e.Source,
+			syncs:  [2]string{"mm2-offset-syncs." + alias + ".internal", "mm2-offset-syncs.md.internal"},
+			tables: "[flows.offset_syncs]\nlocation = \"source\"\n"},
+		{theirs: "tt", ours: "mt", target: "md", on: e.Target,
+			syncs:  [2]string{"mm2-offset-syncs.tt.internal", "mm2-offset-syncs.mt.internal"},
+			tables: "[flows.offset_syncs]\nlocation = \"target\"\n[[flows.plugins]]\nname = \"offset-sync\"\n[flows.plugins.config]\nlag_max = 7\n"},
+	}
+	mm := k.mirrorMaker(e, "mm2-syncs", []string{all[0].theirs, all[1].theirs}, alias, map[string]string{
+		all[0].theirs + ".consumer.isolation.level":                   "read_committed",
+		all[1].theirs + ".consumer.isolation.level":                   "read_committed",
+		all[1].theirs + "->" + alias + ".offset-syncs.topic.location": "target",
+		all[1].theirs + "->" + alias + ".offset.lag.max":              "7",
+		"emit.offset-syncs.enabled":                                   "true",
+		"offset-syncs.topic.replication.factor":                       "1",
+		alias + ".offset.flush.interval.ms":                           "500", // instead of a minute
+	})
+	var flows []contract.Flow
+	for _, b := range all {
+		flows = append(flows, contract.Flow{From: b.ours, To: b.target, Tables: b.tables})
+	}
+	m := e.Start(flows...)
+	check := func() {
+		e.Helper()
+		for i, b := range all {
+			m.Flows[i].CaughtUp(topics...)
+			for _, t := range topics {
+				ours := m.Flows[i].WantSyncs(b.on, b.syncs[1], t)
+				ours.WantGaps(e)
+				theirs := e.WantSyncs(contract.Synced{Source: e.Source, Target: e.Target, Topic: t, Copy: b.theirs + "." + t, Syncs: b.syncs[0], On: b.on})
+				b.wantSameEnds(e, t, theirs, ours)
+			}
+		}
+	}
+	check()
+	// What others write to the copies moves them apart.
+	for _, b := range all {
+		for _, t := range topics {
+			e.Put(e.Target, b.theirs+"."+t, contract.Numbered(0, "of somebody else", 1)...)
+			e.Put(e.Target, b.ours+"."+t, contract.Numbered(0, "of somebody else", 3)...)
+		}
+	}
+	more()
+	check()
+	mm.Stop(e)
+}
+
+// wantSameEnds compares the last pairs of MirrorMaker and the mirror: both are of the
+// same record already, and of the same offset where the copies are laid out alike.
+func (b beside) wantSameEnds(e *contract.Env, topic string, theirs, ours *contract.Syncs) {
+	e.Helper()
+	alike, pairs := 0, [2]int{}
+	layout := func(rs []*kgo.Record) (all []int64) {
+		for _, r := range rs {
+			all = append(all, r.Offset)
+		}
+		return all
+	}
+	for p := range theirs.Pairs {
+		t, o := theirs.Pairs[p], ours.Pairs[p]
+		pairs[0], pairs[1] = pairs[0]+len(t), pairs[1]+len(o)
+		if (len(t) == 0) != (len(o) == 0) {
+			e.Errorf("%s, partition %d: MirrorMaker has the pairs %v, the mirror %v", topic, p, t, o)
+			continue
+		}
+		if !slices.IsSortedFunc(o, func(a, b offsets.Sync) int { return cmp.Compare(a.Upstream, b.Upstream) }) {
+			e.Errorf("%s, partition %d: the mirror's pairs go back, which has a reader forget those before: %v", topic, p, o)
+		}
+		if len(o) == 0 || !slices.Equal(layout(theirs.Target[p]), layout(ours.Target[p])) {
+			continue
+		}
+		alike++
+		if t[len(t)-1] != o[len(o)-1] {
+			e.Errorf("%s, partition %d: the last pair of MirrorMaker is %v, of the mirror %v", topic, p, t[len(t)-1], o[len(o)-1])
+		}
+	}
+	e.Logf("%s.%s: %d pairs of MirrorMaker, %d of the mirror, %d partitions laid out alike", b.ours, topic, pairs[0], pairs[1], alike)
+}
