@@ -241,12 +241,18 @@ func (e *Env) Eventually(what string, missing func() string) {
 	e.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
+	left, told := "", false
+	defer func() {
+		if left != "" && !told { // the time was over while it looked, which said that instead
+			e.Logf("waiting for %s: %s", what, left)
+		}
+	}()
 	for {
-		left := missing()
-		if left == "" {
+		if left = missing(); left == "" {
 			return
 		}
 		if e.ctx.Err() != nil {
+			told = true
 			e.Fatalf("waiting for %s: %s", what, left)
 		}
 		select {

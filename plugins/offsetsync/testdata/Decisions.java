@@ -12,23 +12,23 @@ import org.apache.kafka.common.TopicPartition;
  * Writes decisions.txt: which offset syncs MirrorMaker's own OffsetSyncWriter
  * (and PartitionState in it) queues at which record of random sequences, and at
  * a commit. In this folder, with the image of ../../../integration/image (the
- * argument is the seed):
+ * arguments are the seed and how many sequences):
  *
  *   docker run --rm -v "$PWD:/v:ro" --entrypoint java mirror-test/kafka:4.3.1 \
- *     -Dorg.slf4j.simpleLogger.defaultLogLevel=error -cp '/opt/kafka/libs/*' /v/Decisions.java 1 > decisions.txt
+ *     -Dorg.slf4j.simpleLogger.defaultLogLevel=error -cp '/opt/kafka/libs/*' /v/Decisions.java 1 36 > decisions.txt
  *
  * Lines: "lag N" begins a sequence; "U D" is a record of source offset U, stored
  * at D; "flush" a commit. What is queued then follows as "= U D".
  */
 public class Decisions {
     static final long[] LAGS = {0, 1, 2, 10, 100, 100, 100, 1000, Long.MAX_VALUE};
-    static final int SEQUENCES = 36;
     static final int STEPS = 60;
 
     public static void main(String[] args) throws Exception {
         Random random = new Random(Long.parseLong(args[0]));
+        int sequences = Integer.parseInt(args[1]);
         StringBuilder out = new StringBuilder();
-        for (int i = 0; i < SEQUENCES; i++) {
+        for (int i = 0; i < sequences; i++) {
             sequence(random, LAGS[i % LAGS.length], out);
         }
         System.out.print(out);
