@@ -72,6 +72,8 @@ func (e *Env) Delete(c *Cluster, topic string) {
 	if r, err := c.admin.DeleteTopic(e.ctx, topic); err != nil || r.Err != nil {
 		e.Fatalf("delete %s: %v", topic, errors.Join(err, r.Err))
 	}
+	// It would ask for it again and again.
+	c.client.PurgeTopicsFromClient(topic)
 	e.Eventually("the end of "+topic, func() string {
 		if e.Exists(c, topic) {
 			return "is still there"

@@ -91,6 +91,7 @@ type beginning struct {
 	cut                bool  // what the target holds after at is not what comes next
 	lost               int64 // offsets that are gone before at
 	resumed            bool  // at's producer goes on
+	matchedTo          int64 // the last target offset of what was found
 	found              int64 // records that were on the target already
 	repeats            error // why there may be more of them
 	unmatched          int64 // how many there may be

@@ -153,7 +153,7 @@ func (b *beginning) resume(ctx context.Context, t tail) {
 			return
 		}
 	}
-	b.at = found.At
+	b.at, b.matchedTo = found.At, found.At.TargetOffset
 	if b.at.SourceEpochs.At(b.at.Offset) != b.at.SourceLeaderEpoch { // it began somewhere in what was found: not before it
 		b.at.SourceEpochs = b.at.SourceEpochs.Seen(b.at.SourceLeaderEpoch, after+1)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"mirror/sidecar/batch"
 	"mirror/sidecar/config"
 	"mirror/sidecar/positions"
 	"mirror/sidecar/status"
@@ -20,9 +21,9 @@ func resuming(f *config.Flow) { f.Resume = true }
 
 // killed is a flow that has copied n values, of which the saved position knows
 // only the first known: so a kill leaves it.
-func killed(t *testing.T, known, n int) *lab {
+func killed(t *testing.T, known, n int, change ...func(*config.Flow)) *lab {
 	t.Helper()
-	l := newLab(t, resuming)
+	l := newLab(t, append(change, resuming)...)
 	l.source.create("t", 1)
 	key := positions.Key{Topic: "t"}
 	l.source.write("t", 0, values("v", 0, known)...)
@@ -108,6 +109,34 @@ func TestATailThatCannotBeMatchedIsRepeated(t *testing.T) {
 	l.copied("t", 0, append(values("v", 0, 6), values("v", 5, 3)...)...)
 	if p, _ := r.partition("t", 0); p.Repeats != 3 { // the target's, after the position
 		t.Errorf("%d records are counted that may be repeated, want 3", p.Repeats)
+	}
+	if n := l.log.count("cannot be matched"); n != 1 {
+		t.Errorf("it is logged %d times", n)
+	}
+}
+
+// Plugins are told of what was matched before it is known that the rest cannot be,
+// which must not be forgotten meanwhile.
+func TestATailThatIsMatchedInPartWithPlugins(t *testing.T) {
+	l := killed(t, 3, 4, offsetSync)
+	at := l.positions()[positions.Key{Topic: "t"}]
+	other := l.target.made(batch.None, "other")
+	other.Rewrite(producerOf(at), batch.NextSequence(at.Sequence, 2)) // after v-3
+	l.target.store("A.t", 0, other)
+	// It begins when its plugin is there.
+	l.target.faults = l.target.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.ListOffsets}, Err: kerr.LeaderNotAvailable, Count: -1})
+	r := l.start()
+	eventually(t, "the plugin", func() string {
+		if ps := r.Status().Plugins; len(ps) == 0 || ps[0].State != "running" {
+			return fmt.Sprintf("%+v", ps)
+		}
+		return ""
+	})
+	l.target.heal()
+	l.copied("t", 0, append(values("v", 0, 4), "other", "v-4", "v-5")...)
+	l.synced("t", 5, 6)
+	if p, _ := r.partition("t", 0); p.Repeats != 1 { // other, as far as it knows
+		t.Errorf("%d records are counted that may be repeated, want 1", p.Repeats)
 	}
 	if n := l.log.count("cannot be matched"); n != 1 {
 		t.Errorf("it is logged %d times", n)

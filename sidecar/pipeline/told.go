@@ -71,7 +71,11 @@ func (b *beginning) tell(logStart int64) {
 	}
 	p.tell(b.ranges, b.at.Offset, -1, b.at.SourceLeaderEpoch)
 	if len(b.ranges) > 0 { // the next look goes on from there
-		p.position, p.known, p.epochs = b.at, true, b.at.SourceEpochs
+		at := b.at
+		if b.repeats != nil { // and sees for itself what cannot be matched
+			at.TargetOffset = b.matchedTo
+		}
+		p.position, p.known, p.epochs = at, true, b.at.SourceEpochs
 	}
 	p.mu.Unlock()
 	if why := p.haltedByPlugin(); why != nil {
