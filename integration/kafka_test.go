@@ -44,12 +44,8 @@ type kafka struct {
 
 // brokerConfig has the log cleaner look more often than every 15 s, idle
 // connections closed sooner than after 10 minutes, and quotas in force after two
-// seconds of their rate, not eleven. It has fetch sessions for all the clients of all
-// scenarios: those that went without an end keep theirs for minutes.
-var brokerConfig = map[string]string{
-	"log.cleaner.backoff.ms": "200", "connections.max.idle.ms": "4000", "quota.window.num": "2",
-	"max.incremental.fetch.session.cache.slots": "10000",
-}
+// seconds of their rate, not eleven.
+var brokerConfig = map[string]string{"log.cleaner.backoff.ms": "200", "connections.max.idle.ms": "4000", "quota.window.num": "2"}
 
 func start(t *testing.T) *kafka {
 	net := kafkatest.Network(t)
