@@ -211,17 +211,18 @@ func (p *partition) begun(b *beginning) {
 }
 
 // postpone says why the partition does not begin, once, and how long to wait
-// before the next try.
+// before the next try. The first time is not worth a line: the brokers of a new topic
+// learn of it one by one.
 func (p *partition) postpone(err error) time.Duration {
 	p.mu.Lock()
 	pause := min(beginPause<<min(p.postponed, 10), beginPauseMost)
 	p.postponed++
-	said := p.reason == err.Error()
+	say := p.postponed == 2 || p.postponed > 2 && p.reason != err.Error()
 	if p.state != status.Stalled {
 		p.state, p.reason = status.Starting, err.Error()
 	}
 	p.mu.Unlock()
-	if !said && !errors.Is(err, context.Canceled) {
+	if say && !errors.Is(err, context.Canceled) {
 		p.log.Warn("partition cannot begin yet, trying again", "err", err)
 	}
 	return pause

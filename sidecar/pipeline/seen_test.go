@@ -6,6 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
 	"mirror/sidecar/batch"
 	"mirror/sidecar/positions"
 	"mirror/sidecar/status"
@@ -210,6 +214,23 @@ func TestAnOutageIsAFewLines(t *testing.T) {
 			// what belongs to the flow: each cluster's brokers, topics, positions.
 			if lines := l.log.count("") - before; lines > 2*partitions+12 {
 				t.Errorf("%d lines:\n%s", lines, l.log.buf.String())
+			}
+		})
+	}
+}
+
+// Why a partition cannot begin is said once, when it was not for a moment only.
+func TestAPartitionThatCannotBeginIsSaidOnce(t *testing.T) {
+	for failures, lines := range map[int]int{1: 0, 3: 1} {
+		t.Run(fmt.Sprint(failures), func(t *testing.T) {
+			t.Parallel() // its tries wait for their pauses
+			l := newLab(t)
+			l.source.create("t", 1)
+			l.source.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.ListOffsets}, Err: kerr.UnknownServerError, Count: failures})
+			r := l.start()
+			r.runs("t", 0)
+			if n := l.log.count("cannot begin yet"); n != lines {
+				t.Errorf("it is logged %d times after %d failures, want %d", n, failures, lines)
 			}
 		})
 	}
