@@ -66,11 +66,13 @@ type writer struct {
 	number  int
 	connect func(...kgo.Opt) (*kgo.Client, error)
 	read    func() uint64  // records that were compared of the topic
-	written *atomic.Uint64 // records that consumers are to see
+	written *atomic.Uint64 // records that were acknowledged
+	aborted *atomic.Uint64 // of them those that no consumer is to see
 	// failures counts the clients that had to be replaced.
 	failures *atomic.Uint64
 	random   *rand.Rand
 	failed   atomic.Pointer[error]
+	open     atomic.Uint64 // records of the transaction that is open
 }
 
 // tick is how often a writer writes.
@@ -108,17 +110,25 @@ func (w *writer) run(ctx, alive context.Context) error {
 
 func (w *writer) transactions(ctx, alive context.Context, client *kgo.Client) error {
 	const ticks = 10
+	// One that fails is aborted, as far as anybody can tell.
+	defer func() { w.aborted.Add(w.open.Load()) }()
 	for n := 1; ctx.Err() == nil; n++ {
+		w.open.Store(0)
 		if err := client.BeginTransaction(); err != nil {
 			return err
 		}
 		if err := w.write(ctx, alive, client, ticks); err != nil {
 			return err
 		}
-		if err := client.EndTransaction(alive, kgo.TransactionEndTry(n%w.abort != 0)); err != nil {
+		commit := kgo.TransactionEndTry(n%w.abort != 0)
+		if err := client.EndTransaction(alive, commit); err != nil {
 			return err
 		}
+		if !commit {
+			w.aborted.Add(w.open.Load())
+		}
 	}
+	w.open.Store(0)
 	return nil
 }
 
@@ -133,7 +143,7 @@ func (w *writer) write(ctx, alive context.Context, client *kgo.Client, ticks int
 		case <-ctx.Done():
 			continue
 		}
-		if !w.compacted && w.written.Load() > w.read()+uint64(aheadBytes/w.bytes) {
+		if !w.compacted && w.written.Load() > w.aborted.Load()+w.read()+uint64(aheadBytes/w.bytes) {
 			continue
 		}
 		for due += perTick; due >= 1; due-- {
@@ -142,6 +152,7 @@ func (w *writer) write(ctx, alive context.Context, client *kgo.Client, ticks int
 					w.failed.CompareAndSwap(nil, &err)
 				} else {
 					w.written.Add(1)
+					w.open.Add(1)
 				}
 			})
 		}

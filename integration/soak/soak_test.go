@@ -57,7 +57,8 @@ type soak struct {
 	links      []*kafkatest.Proxy
 	mirror     *contract.Process
 	comparison *compare.Comparison
-	written    map[string]*atomic.Uint64
+	written    map[string]*atomic.Uint64 // by stream
+	aborted    map[string]*atomic.Uint64
 	failures   atomic.Uint64
 	report     report
 }
@@ -65,11 +66,11 @@ type soak struct {
 func (s *soak) run(e *contract.Env) {
 	s.Env = e
 	var topics []compare.Topic
-	s.written = map[string]*atomic.Uint64{}
+	s.written, s.aborted = map[string]*atomic.Uint64{}, map[string]*atomic.Uint64{}
 	for _, x := range streams {
 		e.Create(e.Source, e.Topic(x.name), x.partitions, x.configs()...)
 		topics = append(topics, compare.Topic{Source: e.Topic(x.name), Target: "src." + e.Topic(x.name), Compacted: x.compacted})
-		s.written[x.name] = &atomic.Uint64{}
+		s.written[x.name], s.aborted[x.name] = &atomic.Uint64{}, &atomic.Uint64{}
 	}
 	s.mirror = e.Launch()
 	var err error
@@ -99,7 +100,7 @@ func (s *soak) underLoad(started time.Time) {
 	for i, x := range streams {
 		for n := range x.codecs {
 			topic := s.Topic(x.name)
-			w := &writer{stream: x, topic: topic, number: n, connect: s.connect, written: s.written[x.name], failures: &s.failures,
+			w := &writer{stream: x, topic: topic, number: n, connect: s.connect, written: s.written[x.name], aborted: s.aborted[x.name], failures: &s.failures,
 				read: func() uint64 { return s.comparison.Progress()[topic].Target }, random: rand.New(rand.NewPCG(uint64(i), uint64(n)))}
 			work.Go(func() error { return w.run(ctx, alive) })
 		}
