@@ -190,7 +190,7 @@ func (l *lane) save(ctx context.Context) error {
 		}
 		return nil
 	}
-	if err := l.flow.store.Save(ctx, due); err != nil {
+	if err := l.write(ctx, due); err != nil {
 		for _, p := range ps {
 			p.unsaved()
 		}
@@ -217,6 +217,13 @@ func (l *lane) save(ctx context.Context) error {
 		l.saved(at)
 	}
 	return nil
+}
+
+// write is bounded, so that brokers that never answer are an error that shows.
+func (l *lane) write(ctx context.Context, due map[positions.Key]positions.Position) error {
+	ctx, cancel := context.WithTimeout(ctx, saveTime)
+	defer cancel()
+	return l.flow.store.Save(ctx, due)
 }
 
 // tellDue has the plugins flush, and leaves out the positions that they do not
