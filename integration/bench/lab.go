@@ -79,7 +79,7 @@ func (l *lab) measureCase(ctx context.Context, c benchCase) (Case, error) {
 	}
 	// The brokers' code gets warm on what does not count: large batches and small.
 	for _, s := range []subject{
-		{name: "warming up with the loop", prepare: prepareLoop, start: startLoop, apart: true},
+		{name: "warming up with the loop", start: startLoop, apart: true},
 		{name: "warming up with the mirror", start: startMirror, apart: true},
 	} {
 		if r := l.measure(ctx, c, data, s, 0); r.Error != "" {
@@ -126,10 +126,8 @@ func (l *lab) measureJob(ctx context.Context, j job, s subject, r *Run) error {
 	if err := l.source.create(ctx, j.light, 1); err != nil {
 		return err
 	}
-	if s.prepare != nil {
-		if err := s.prepare(ctx, j); err != nil {
-			return err
-		}
+	if err := j.prepare(ctx); err != nil {
+		return err
 	}
 	if err := l.settle(ctx); err != nil {
 		return err

@@ -35,10 +35,9 @@ type subject struct {
 	name, about string
 	// apart says that it has nothing to do with the brokers: there is no latency of
 	// records, and their CPU time is not its doing.
-	apart   bool
-	prepare func(context.Context, job) error // nil: nothing; what does not count
-	start   func(job) (*running, error)
-	docker  bool // it runs in a container
+	apart  bool
+	start  func(job) (*running, error)
+	docker bool // it runs in a container
 	// named subjects run only where they are asked for.
 	named bool
 	// check looks, once all has arrived, whether the subject did what it is to be
@@ -58,7 +57,7 @@ type running struct {
 
 var allSubjects = []subject{
 	{name: "copy", about: "reads and writes the same bytes, socket to socket: the floor", apart: true, start: startCopy},
-	{name: "kgo", about: "a plain loop with franz-go: fetch, produce, each partition to its own", prepare: prepareLoop, start: startLoop},
+	{name: "kgo", about: "a plain loop with franz-go: fetch, produce, each partition to its own", start: startLoop},
 	{name: "mm2", about: "MirrorMaker 2, defaults", docker: true, start: func(j job) (*running, error) { return startMirrorMaker(j, nil) }},
 	{name: "mm2-tuned", about: "MirrorMaker 2, 256 KiB batches, linger 20 ms, the source's codec, 2,000 records a poll", docker: true, start: startTuned},
 	{name: mirrorName, about: "the mirror of this module, defaults: the plugin offset-sync is on", start: startMirror, check: wroteSyncs},
@@ -71,7 +70,9 @@ func (j job) own(p *process) *running {
 	return &running{pid: p.pid(), stop: p.stop, log: p.log, done: j.arrived, total: j.Records, payload: j.Payload}
 }
 
-func prepareLoop(ctx context.Context, j job) error {
+// prepare makes the copies' topics, for all subjects alike: how long a broker takes to
+// make a thousand partitions is none's doing.
+func (j job) prepare(ctx context.Context) error {
 	for topic, partitions := range map[string]int{j.Name: j.Partitions, j.light: 1} {
 		if err := j.target.create(ctx, j.copyOf(topic), partitions); err != nil {
 			return err

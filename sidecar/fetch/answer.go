@@ -70,7 +70,7 @@ func (l *link) part(w want, q *kmsg.FetchResponseTopicPartition, frame *wire.Fra
 		p.failed(w, err)
 		return
 	}
-	if !p.fetched(w, next, epoch, largest) {
+	if !p.fetched(w, next, epoch, largest, q.HighWatermark) {
 		return
 	}
 	p.owner.Ends(q.HighWatermark, q.LastStableOffset)

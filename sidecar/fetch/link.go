@@ -20,6 +20,9 @@ const (
 	// shortPoll is the same while a partition is paused: once it is not, nobody
 	// can get at the request that the broker is holding.
 	shortPoll = 10 * time.Millisecond
+	// arrivalPoll is the same where partitions come over from the link of the quiet,
+	// with data that waits.
+	arrivalPoll = 50 * time.Millisecond
 	// leastShare is the least that a partition may take of an answer that many
 	// share.
 	leastShare = 128 << 10
@@ -44,7 +47,8 @@ type link struct {
 	fetcher *Fetcher
 	place
 	wake   chan struct{}
-	active int // members that had data lately
+	active int  // members that had data lately
+	beside bool // there is one of the quiet, whose members may come over
 
 	mu      sync.Mutex
 	members map[*Partition]bool
@@ -186,7 +190,8 @@ func (l *link) wants() (ws []want, held bool) {
 			held = true
 			continue
 		case ofQuiet:
-			if !l.quiet && len(turn) > crowd {
+			if !l.quiet && (l.beside || len(turn) > crowd) {
+				l.beside = true
 				p.retire(l)
 				continue
 			}
@@ -242,8 +247,11 @@ func (l *link) fetch(ctx context.Context, conn *wire.Conn, s *session, wants []w
 func (l *link) request(conn *wire.Conn, s *session, wants []want, held bool, most int) *kmsg.FetchRequest {
 	r := kmsg.NewPtrFetchRequest()
 	r.MaxWaitMillis, r.MinBytes, r.MaxBytes = int32(longPoll.Milliseconds()), 1, int32(most)
-	if held {
+	switch {
+	case held:
 		r.MaxWaitMillis = int32(shortPoll.Milliseconds())
+	case l.beside:
+		r.MaxWaitMillis = int32(arrivalPoll.Milliseconds())
 	}
 	r.Rack = l.fetcher.o.Rack
 	if l.fetcher.o.Committed {

@@ -36,6 +36,7 @@ type Partition struct {
 	until      time.Time
 	dataAt     time.Time // when data came last, or fetching began
 	quiet      bool      // for a link of those that have none
+	fresh      bool      // nothing was answered since fetching began
 	most       int32     // what it may take of an answer, 0: not decided
 	largest    int32     // the largest batch so far, rounded up to a power of two
 }
@@ -73,7 +74,7 @@ func (p *Partition) Start(s Start) {
 	}
 	p.id, p.generation, p.offset, p.epoch = s.TopicID, s.Generation, s.Offset, s.LeaderEpoch
 	p.stopped, p.paused, p.failures, p.preferred = false, false, 0, -1
-	p.dataAt, p.quiet, p.most = time.Now(), false, 0
+	p.dataAt, p.quiet, p.fresh, p.most = time.Now(), false, true, 0
 	p.wait(s.After)
 	p.mu.Unlock()
 	p.route()
@@ -261,9 +262,9 @@ func (p *Partition) shun(l *link) {
 	}
 }
 
-// fetched moves on past what w brought, whose largest batch has so many bytes. It
-// says whether w is still wanted.
-func (p *Partition) fetched(w want, next int64, epoch int32, largest int) bool {
+// fetched moves on past what w brought, whose largest batch has so many bytes, of a
+// log that ends there. It says whether w is still wanted.
+func (p *Partition) fetched(w want, next int64, epoch int32, largest int, end int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stopped || p.generation != w.generation {
@@ -276,7 +277,10 @@ func (p *Partition) fetched(w want, next int64, epoch int32, largest int) bool {
 	if largest > 0 {
 		p.dataAt, p.quiet = time.Now(), false
 		p.largest = max(p.largest, 1<<bits.Len(uint(largest-1)))
+	} else if p.fresh && end <= w.offset {
+		p.dataAt = time.Time{} // it has none, and nobody has to wait to find out
 	}
+	p.fresh = false
 	return true
 }
 

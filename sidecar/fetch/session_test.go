@@ -43,14 +43,14 @@ func partitions(q *kmsg.FetchRequest) (n int) {
 
 func TestOnlyWhatChangesIsAskedForAgain(t *testing.T) {
 	b := newBench(t, kfake.NumBrokers(1))
-	b.create("t", 50)
+	b.create("t", crowd)
 	var k talk
 	b.control(func(_ int32, q *kmsg.FetchRequest) *kmsg.FetchResponse {
 		k.keep(q)
 		return nil
 	})
 	var rs []*reader
-	for n := range int32(50) {
+	for n := range int32(crowd) {
 		rs = append(rs, b.reader("t", n, 0))
 	}
 	b.write("t", 7, 1, 1)
@@ -62,14 +62,14 @@ func TestOnlyWhatChangesIsAskedForAgain(t *testing.T) {
 	}
 	all := 0
 	for i, q := range k.all() {
-		if q.epoch > 0 && q.partitions == 50 {
+		if q.epoch > 0 && q.partitions == crowd {
 			t.Errorf("request %d of the session names all partitions", i)
 		}
 		all += q.partitions
 	}
 	// Each once, and partition 7 again for each of its six records. It may take two
 	// requests until all have joined.
-	if all < 50 || all > 50+6 {
+	if all < crowd || all > crowd+6 {
 		t.Errorf("%d partitions were named in all", all)
 	}
 }
