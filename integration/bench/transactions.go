@@ -26,7 +26,8 @@ func fillTransactions(ctx context.Context, c benchCase, records int64, options [
 			if int64(n) < records%int64(len(partitions)) {
 				share++
 			}
-			own := append(slices.Clone(options), kgo.TransactionalID(fmt.Sprintf("bench-%s-%d", c.Name, partition)), kgo.ProducerLinger(0))
+			// The client rearranges the codecs in place, so each has its own.
+			own := append(slices.Clone(options), kgo.ProducerBatchCompression(codecs[c.Codec]), kgo.TransactionalID(fmt.Sprintf("bench-%s-%d", c.Name, partition)), kgo.ProducerLinger(0))
 			if failed[n] = fillPartition(ctx, c, partition, share, own); failed[n] != nil {
 				cancel()
 			}
