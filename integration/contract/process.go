@@ -131,6 +131,13 @@ func (e *Env) LaunchAnyway(flows ...Flow) *Process {
 		close(p.exited)
 	}()
 	e.Cleanup(func() {
+		if e.Failed() { // what is it doing?
+			_ = p.cmd.Process.Signal(syscall.SIGQUIT)
+			select {
+			case <-p.exited:
+			case <-time.After(5 * time.Second): // it may be stopped
+			}
+		}
 		_ = p.cmd.Process.Kill()
 		<-p.exited
 		if e.Failed() {
