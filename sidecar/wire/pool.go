@@ -11,10 +11,12 @@ import (
 
 // Pool hands out frames and keeps the byte budget of a flow: the buffers of the frames that are held
 // plus the bytes that are reserved for frames to come. Buffers that come back are kept for the next
-// frame as long as all buffers together fit into the budget, so that a busy pool allocates nothing. A
-// Pool is safe for concurrent use.
+// frame as long as all buffers together are at most a quarter over the budget, so that a busy pool
+// allocates nothing: with all of it in use there are still some of the size that is wanted next. A Pool
+// is safe for concurrent use.
 type Pool struct {
 	limit int64
+	most  int64 // bytes of all buffers, handed out and idle
 
 	mu       sync.Mutex
 	inUse    int64 // bytes of all buffers handed out
@@ -40,7 +42,7 @@ type waiter struct {
 // NewPool returns a pool with a budget of limit bytes. The budget is kept by Reserve; Get never
 // refuses.
 func NewPool(limit int64) *Pool {
-	return &Pool{limit: limit}
+	return &Pool{limit: limit, most: limit + limit/4}
 }
 
 // Limit returns the budget in bytes.
@@ -172,7 +174,7 @@ func (p *Pool) put(buf []byte) {
 	p.grant()
 }
 
-// keep files buf for later use if the budget allows, at the cost of the classes longest out of use.
+// keep files buf for later use if there is room, at the cost of the classes longest out of use.
 // p.mu is held.
 func (p *Pool) keep(buf []byte) {
 	index, size := sizeClass(len(buf))
@@ -186,10 +188,10 @@ func (p *Pool) keep(buf []byte) {
 	p.idle += int64(size)
 }
 
-// trim gives up idle buffers until the rest, with what is in use and n bytes more, is within the
-// budget, and says whether it is. p.mu is held.
+// trim gives up idle buffers until the rest, with what is in use and n bytes more, is no more than may
+// be kept, and says whether it is. p.mu is held.
 func (p *Pool) trim(n int64) bool {
-	for p.inUse+p.idle+n > p.limit {
+	for p.inUse+p.idle+n > p.most {
 		if p.idle == 0 {
 			return false
 		}
