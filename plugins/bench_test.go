@@ -42,7 +42,7 @@ func BenchmarkHook(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%d", guest.name, entries), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					emits, err := i.tell(context.Background(), f.hook, 0, 0, f.keys, f.fill)
+					emits, err := i.tell(context.Background(), f.hook, 0, 0, f.about, f.fill)
 					if err != nil || guest.each && len(emits) != entries {
 						b.Fatalf("%d emits, %v", len(emits), err)
 					}
@@ -72,7 +72,7 @@ func ranges(entries int) *frame {
 
 // goOn makes the frame that comes after f.
 func goOn(f *frame) {
-	by := int64((len(f.keys)+partitionsOfBench-1)/partitionsOfBench) * recordsOfEntry
+	by := int64((len(f.about)+partitionsOfBench-1)/partitionsOfBench) * recordsOfEntry
 	for n := range f.commits {
 		c := &f.commits[n]
 		c.SrcFirst, c.SrcLast, c.DstFirst, c.DstLast = c.SrcFirst+by, c.SrcLast+by, c.DstFirst+by, c.DstLast+by
@@ -117,7 +117,7 @@ func stall(b *testing.B, what string) (longest time.Duration) {
 		defer i.drop()
 		f := ranges(1)
 		go func() {
-			_, err := i.tell(context.Background(), f.hook, 0, 0, f.keys, f.fill)
+			_, err := i.tell(context.Background(), f.hook, 0, 0, f.about, f.fill)
 			ended <- err
 		}()
 	}

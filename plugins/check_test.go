@@ -132,6 +132,7 @@ func TestPluginsThatAreRefused(t *testing.T) {
 	groups := func() *module {
 		return minimal().with(function{t: hook, code: []byte{0x41, 0}, name: "mirror_on_groups"})
 	}
+	translates := Allow{Groups: true}
 	small := Limits{Memory: 2 << 20}
 	for _, c := range []struct {
 		name, want string
@@ -147,7 +148,9 @@ func TestPluginsThatAreRefused(t *testing.T) {
 		}()}}},
 		{"memory", "begins with 2112 KiB of memory, limits.memory is 2048 KiB", []Spec{{Name: "p", Binary: large.binary(t), Limits: small}}},
 		{"two of a name", "there are two plugins p", []Spec{{Name: "p", Binary: minimal().binary(t)}, {Name: "p", Binary: minimal().binary(t)}}},
-		{"two translators", "plugins p and q both export mirror_on_groups", []Spec{{Name: "p", Binary: groups().binary(t)}, {Name: "q", Binary: groups().binary(t)}}},
+		{"two translators", "plugins p (mirror.toml:7, by hand) and q (by hand) both export mirror_on_groups",
+			[]Spec{{Name: "p", Where: "mirror.toml:7", Binary: groups().binary(t), Emit: translates}, {Name: "q", Binary: groups().binary(t), Emit: translates}}},
+		{"a translator that may not", "plugin p (by hand): it exports mirror_on_groups, and the config does not let it translate: set emit.groups", []Spec{{Name: "p", Binary: groups().binary(t)}}},
 		{"no name", "a plugin without a name", []Spec{{Binary: minimal().binary(t)}}},
 		{"memory limit", "limits.memory is 1 bytes", []Spec{{Name: "p", Binary: minimal().binary(t), Limits: Limits{Memory: 1}}}},
 		{"call limit", "limits.call is 1h0m0s", []Spec{{Name: "p", Binary: minimal().binary(t), Limits: Limits{Call: time.Hour}}}},
@@ -166,7 +169,7 @@ func TestPluginsThatAreRefused(t *testing.T) {
 		}
 	}
 	r := newRecord()
-	g, err := Load(t.Context(), r.options(), []Spec{{Name: "p", Binary: groups().binary(t)}, {Name: "q", Binary: minimal().binary(t)}})
+	g, err := Load(t.Context(), r.options(), []Spec{{Name: "p", Binary: groups().binary(t), Emit: translates}, {Name: "q", Binary: minimal().binary(t)}})
 	if err != nil {
 		t.Fatal(err)
 	}

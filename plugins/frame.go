@@ -13,10 +13,11 @@ type frame struct {
 	attempt    int
 	notBefore  time.Time // of one that is to be told again
 	parts      []part
-	keys       []Key // of its entries
+	about      []*queue // of its entries
 	commits    []abi.Commit
 	partitions []abi.Partition
-	text       int // bytes of topics, more or less
+	groups     []abi.Group
+	text       int // bytes of the entries' texts, more or less
 }
 
 // part is what a frame has of a queue.
@@ -33,12 +34,18 @@ func (f *frame) fill(e *abi.Encoder) {
 	for _, p := range f.partitions {
 		e.Partition(p)
 	}
+	for _, g := range f.groups {
+		e.Group(g)
+	}
 }
 
 // room says whether an entry about the queue still fits.
-func (f *frame) room(q *queue, most int) bool {
-	n := len(f.keys)
-	size := abi.HeaderSize + (n+1)*max(abi.CommitSize, abi.PartitionSize) + f.text + topicBytes(q) + smallExtras
+func (f *frame) room(q *queue, most int) bool { return f.fits(topicBytes(q), most) }
+
+// fits says whether an entry with so many bytes of text still fits.
+func (f *frame) fits(text, most int) bool {
+	n := len(f.about)
+	size := abi.HeaderSize + (n+1)*max(abi.CommitSize, abi.PartitionSize, abi.GroupSize) + f.text + text + smallExtras
 	return n < most && (n == 0 || size <= abi.MaxFrame)
 }
 
@@ -46,11 +53,11 @@ func topicBytes(q *queue) int { return len(q.key.Topic) + len(q.view.TargetTopic
 
 // add counts an entry about the queue.
 func (f *frame) add(q *queue) {
-	if n := len(f.keys); n == 0 || f.keys[n-1] != q.key {
+	if n := len(f.about); n == 0 || f.about[n-1] != q {
 		f.text += topicBytes(q)
 		f.attempt = max(f.attempt, q.attempt)
 	}
-	f.keys = append(f.keys, q.key)
+	f.about = append(f.about, q)
 }
 
 func (f *frame) addEvent(q *queue, e Event) {

@@ -46,7 +46,7 @@ func Load(ctx context.Context, o Options, specs []Spec) (_ *Generation, err erro
 	if g.cache, err = openCache(o.CacheDir); err != nil {
 		o.Log.Warn("compiled plugins are not kept for the next start", "err", err)
 	}
-	translator := ""
+	var translator *program
 	names := map[string]bool{}
 	for _, s := range specs {
 		if names[s.Name] {
@@ -58,13 +58,14 @@ func Load(ctx context.Context, o Options, specs []Spec) (_ *Generation, err erro
 			g.programs = append(g.programs, p)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("plugin %s (%s): %w", s.Name, s.Binary.Path, err)
+			return nil, fmt.Errorf("plugin %s (%s): %w", s.Name, s.place(), err)
 		}
 		if p.Has(abi.OnGroups) {
-			if translator != "" {
-				return nil, fmt.Errorf("plugins %s and %s both export %s: one of them can translate groups' offsets, disable the other", translator, s.Name, abi.OnGroups.Export())
+			if translator != nil {
+				return nil, fmt.Errorf("plugins %s (%s) and %s (%s) both export %s: only one can translate groups' offsets, disable the other",
+					translator.spec.Name, translator.spec.place(), s.Name, s.place(), abi.OnGroups.Export())
 			}
-			translator = s.Name
+			translator = p
 		}
 	}
 	return g, nil
@@ -78,6 +79,9 @@ func (g *Generation) load(ctx context.Context, s Spec) (*program, error) {
 	m, err := Inspect(s.Binary)
 	if err != nil {
 		return nil, errors.Unwrap(err) // without the path, which Load names
+	}
+	if m.Has(abi.OnGroups) && !s.Emit.Groups {
+		return nil, fmt.Errorf("it exports %s, and the config does not let it translate: set emit.groups, or take another plugin", abi.OnGroups.Export())
 	}
 	p := &program{Module: m, spec: s, topics: map[string]bool{}, board: newBoard(), lines: &lines{log: g.opts.Log.With("plugin", s.Name)}}
 	for _, t := range s.Emit.Topics {

@@ -98,7 +98,10 @@ func (i *instance) stage(b []byte) abi.Status {
 		return i.refuse(status, err)
 	}
 	if e.Entry != abi.NoEntry {
-		out.About = c.keys[e.Entry]
+		out.About = c.about[e.Entry].key
+	}
+	if c.answered != nil {
+		c.answered[e.Entry] = true
 	}
 	c.staged = append(c.staged, out)
 	return abi.OK
@@ -123,8 +126,10 @@ func (i *instance) allowed(e abi.Emit) (abi.Status, error) {
 	switch {
 	case !fits:
 		return abi.BadInput, fmt.Errorf("%v emits a %v, which it cannot, or not once more", c.hook, e.Kind)
-	case !none && (!about || uint64(e.Entry) >= uint64(len(c.keys))):
-		return abi.BadInput, fmt.Errorf("it emits a %v about entry %d of %d", e.Kind, e.Entry, len(c.keys))
+	case !none && (!about || uint64(e.Entry) >= uint64(len(c.about))):
+		return abi.BadInput, fmt.Errorf("it emits a %v about entry %d of %d", e.Kind, e.Entry, len(c.about))
+	case c.answered != nil && c.answered[e.Entry]:
+		return abi.BadInput, fmt.Errorf("it emits a second translation for entry %d", e.Entry)
 	case e.Kind == abi.EmitOffsetSync && !may.OffsetSyncs:
 		return abi.Reject, errors.New("it emits an offset sync, which the config does not allow: set emit.offset_syncs")
 	case e.Kind == abi.EmitRecord && !i.p.topics[e.Record.Topic]:

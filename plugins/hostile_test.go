@@ -51,7 +51,7 @@ var hostile = []hostility{
 	{"logs", abi.OK, ""},
 	{"longlog", abi.OK, ""},
 	{"metrics", abi.OK, ""},
-	{"state", abi.OK, ""},
+	{"nostate", abi.OK, ""},
 	{"scribble", abi.OK, ""},
 	{"wasi", abi.OK, ""},
 	{"clock", abi.OK, ""},

@@ -41,11 +41,12 @@ type instance struct {
 
 // call is a hook under way.
 type call struct {
-	hook    abi.Hook
-	keys    []Key // what the frame's entries are about
-	staged  []Emit
-	bytes   int
-	refused *refusal
+	hook     abi.Hook
+	about    []*queue // what the frame's entries are about
+	answered []bool   // of on_groups: which entries have their translation
+	staged   []Emit
+	bytes    int
+	refused  *refusal
 }
 
 type refusal struct {
@@ -112,16 +113,16 @@ func (i *instance) greet() error {
 	return err
 }
 
-// tell calls a hook with a frame: fill adds its entries, which are about keys, and
+// tell calls a hook with a frame: fill adds its entries, which are about these queues, and
 // extras beside those that every frame has. The result is what the guest emitted, valid
 // until the next call. The error is ctx's, errNoRoom, or a *Failure; with abi.Retry in it the instance is fine.
 // A hook that the guest does not have is told nothing.
-func (i *instance) tell(ctx context.Context, h abi.Hook, flags uint16, attempt int, keys []Key, fill func(*abi.Encoder)) ([]Emit, error) {
+func (i *instance) tell(ctx context.Context, h abi.Hook, flags uint16, attempt int, about []*queue, fill func(*abi.Encoder)) ([]Emit, error) {
 	if i.hooks[h] == nil {
 		return nil, nil
 	}
 	i.within(ctx, i.p.spec.Limits.Call)
-	return i.pass(h, flags, attempt, keys, fill)
+	return i.pass(h, flags, attempt, about, fill)
 }
 
 // within begins a stretch of calls that have to end in time.
@@ -139,7 +140,7 @@ func (i *instance) within(ctx context.Context, limit time.Duration) {
 }
 
 // pass writes a frame into the guest and calls the hook.
-func (i *instance) pass(h abi.Hook, flags uint16, attempt int, keys []Key, fill func(*abi.Encoder)) ([]Emit, error) {
+func (i *instance) pass(h abi.Hook, flags uint16, attempt int, about []*queue, fill func(*abi.Encoder)) ([]Emit, error) {
 	e := &i.frames
 	e.Begin(h, flags)
 	if fill != nil {
@@ -165,7 +166,10 @@ func (i *instance) pass(h abi.Hook, flags uint16, attempt int, keys []Key, fill 
 		return nil, &Failure{Hook: h, Status: abi.BadInput, Text: fmt.Sprintf("mirror_alloc(%d) gave %#x, which is not divisible by 8 or not all in memory", len(frame), ptr)}
 	}
 	// What was staged before has been written by now, or will never be.
-	c := &call{hook: h, keys: keys, staged: i.staged[:0]}
+	c := &call{hook: h, about: about, staged: i.staged[:0]}
+	if h == abi.OnGroups {
+		c.answered = make([]bool, len(about))
+	}
 	i.call = c
 	err = i.invoke(i.hooks[h], uint64(ptr), uint64(len(frame)))
 	i.call, i.staged = nil, c.staged

@@ -22,7 +22,8 @@ type model struct {
 
 // hear takes a frame that went well.
 func (g *model) hear(f *frame) {
-	for i, k := range f.keys {
+	for i, q := range f.about {
+		k := q.key
 		if f.hook == abi.OnPartitions {
 			e := f.partitions[i]
 			if e.Event != abi.Assigned {
@@ -45,8 +46,8 @@ func (g *model) hear(f *frame) {
 		g.next[k] = c.SrcLast + 1
 	}
 	if f.flags&abi.Flush != 0 {
-		for _, k := range f.keys {
-			g.flushed[k] = g.next[k] - 1
+		for _, q := range f.about {
+			g.flushed[q.key] = g.next[q.key] - 1
 		}
 	}
 }
@@ -72,8 +73,8 @@ func TestLaws(t *testing.T) {
 				if f == nil {
 					return
 				}
-				if len(f.keys) == 0 || len(f.keys) > m.most {
-					t.Fatalf("%d entries, %d are the limit", len(f.keys), m.most)
+				if len(f.about) == 0 || len(f.about) > m.most {
+					t.Fatalf("%d entries, %d are the limit", len(f.about), m.most)
 				}
 				why := fails(f)
 				switch {
@@ -116,7 +117,7 @@ func TestLaws(t *testing.T) {
 				round(rapid.Bool().Draw(t, "flush"), func(f *frame) *Failure {
 					n++
 					switch b := bad[min(n, len(bad)-1)]; {
-					case slices.Contains(f.keys, key(sick)) && f.hook == abi.OnCommit:
+					case slices.ContainsFunc(f.about, func(q *queue) bool { return q.key == key(sick) }) && f.hook == abi.OnCommit:
 						return &Failure{Hook: f.hook, Status: abi.Fatal}
 					case n >= len(bad) || b > 2:
 						return nil

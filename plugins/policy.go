@@ -53,7 +53,7 @@ func (m *member) again(f *frame, now time.Time) {
 
 // halve has frames with half the entries, for there is no room for this one.
 func (m *member) halve(f *frame) {
-	m.most = max(1, len(f.keys)/2)
+	m.most = max(1, len(f.about)/2)
 	for _, p := range f.parts {
 		p.q.busy = false
 	}

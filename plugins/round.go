@@ -55,10 +55,10 @@ func (l *Lane) call(ctx context.Context, m *member, f *frame) error {
 		m.i = i
 	}
 	began := time.Now()
-	emits, err := m.i.tell(ctx, f.hook, f.flags, f.attempt, f.keys, f.fill)
+	emits, err := m.i.tell(ctx, f.hook, f.flags, f.attempt, f.about, f.fill)
 	took := time.Since(began)
 	if errors.Is(err, errNoRoom) {
-		if n := len(f.keys); n > 1 {
+		if n := len(f.about); n > 1 {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			m.halve(f)

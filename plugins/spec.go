@@ -13,6 +13,7 @@ import (
 // Spec is a plugin as the config wants it.
 type Spec struct {
 	Name    string
+	Where   string // its table in the config file, as "file:line"; empty: it has none
 	Binary  Binary
 	Config  map[string]any // as TOML gives it: tables, arrays, strings, bools, int64, float64, times
 	Emit    Allow
@@ -157,6 +158,14 @@ func flatten(into map[string]string, at string, v any) error {
 	}
 	into[at] = text
 	return nil
+}
+
+// place is where the plugin is from, for errors.
+func (s Spec) place() string {
+	if s.Where == "" {
+		return s.Binary.Path
+	}
+	return s.Where + ", " + s.Binary.Path
 }
 
 var errNoName = errors.New("a plugin without a name")

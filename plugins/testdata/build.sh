@@ -9,6 +9,9 @@ for guest in guest syncs; do
 		-Wl,--no-entry,--strip-all -o "$guest.wasm" "$guest.c"
 	chmod -x "$guest.wasm"
 done
+"$clang" --target=wasm32 -O2 -mbulk-memory -nostdlib -fno-builtin -Wall -Wextra -Wno-unused-parameter -DGROUPS \
+	-Wl,--no-entry,--strip-all -o groups.wasm guest.c
+chmod -x groups.wasm
 mv syncs.wasm syncs-c.wasm
 "${RUSTC:-/usr/bin/rustc}" --edition 2021 --target wasm32-unknown-unknown -C opt-level=3 -C panic=abort -C strip=symbols -o syncs-rust.wasm syncs.rs
 chmod -x syncs-rust.wasm

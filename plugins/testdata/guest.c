@@ -6,6 +6,11 @@
  *   echo       emits each frame as a record for the topic "frames", and for each
  *              commit entry that left something on the target an offset sync
  *
+ * With a "schema" in its config it has state. Built with GROUPS defined it has the
+ * hook on_groups too: an offset that is copied becomes a hundred more, exactly; one
+ * beyond that the end of the target, a bound; and that of a group "nobody" is not
+ * answered.
+ *
  * With "only = N" other things than echo happen only in frames with an entry of
  * partition N; with "attempts = N" only while the frame's attempt is below N.
  *
@@ -40,6 +45,7 @@ void *memset(void *d, int c, unsigned long n) { for (unsigned long i = 0; i < n;
 
 static u32 length(const char *s) { u32 n = 0; while (s[n]) n++; return n; }
 static int same(const char *a, const char *b) { while (*a && *a == *b) a++, b++; return *a == *b; }
+static int is(const void *p, u32 n, const char *s) { for (u32 i = 0; i < n; i++) if (((const char *)p)[i] != s[i] || !s[i]) return 0; return !s[n]; }
 
 /* what the config says of a key; "" is nothing */
 static const char *of(const char *key) {
@@ -116,6 +122,101 @@ static i32 labels(void) {
 	return 0;
 }
 
+/* puts, and gets what was put */
+static i32 state(mirror_frame *f) {
+	u8 b[16] = {0};
+	if (!f->count) return 0;
+	if (mirror_state_put(0, "b", 1, "two", 3) || mirror_state_put(0, "a", 1, "", 0) || mirror_state_put(0, "ab", 2, "three", 5)) return -1;
+	if (mirror_state_get(0, "b", 1, b, 16) != 3 || !is(b, 3, "two") || mirror_state_get(0, "a", 1, b, 0) != 0) return -2;
+	memset(b, 'x', 16);
+	if (mirror_state_get(0, "ab", 2, b, 4) != 5 || b[0] != 'x' || mirror_state_get(0, "c", 1, b, 16) != MIRROR_NOT_FOUND) return -3;
+	if (mirror_state_next(0, "", 0, b, 16) != 1 || b[0] != 'a' || mirror_state_next(0, "a", 1, b, 1) != 2 || b[0] != 'a') return -4;
+	if (mirror_state_next(0, "a", 1, b, 2) != 2 || b[1] != 'b' || mirror_state_next(0, "ab", 2, b, 16) != 1 || b[0] != 'b') return -5;
+	if (mirror_state_put(0, "b", 1, 0, -1) || mirror_state_get(0, "b", 1, b, 16) != MIRROR_NOT_FOUND) return -6;
+	if (mirror_state_put(0, "b", 1, (void *)0xffffffff, -1) || mirror_state_next(0, "ab", 2, b, 16) != MIRROR_NOT_FOUND) return -1;
+	return 0;
+}
+
+/* pointers, lengths and entries that make no sense */
+static i32 wild_state(mirror_frame *f) {
+	void *far = (void *)0xfffffff0;
+	i32 n = 0;
+	memset(out, 'k', 2000);
+	n += mirror_state_get(f->count, "k", 1, out, 8) == -4;
+	n += mirror_state_get(0xffffffff, "k", 1, out, 8) == -4;
+	n += mirror_state_get(0, far, 100, out, 8) == -4;
+	n += mirror_state_get(0, "k", 0, out, 8) == -4;
+	n += mirror_state_get(0, out, 1025, out, 8) == -4;
+	n += mirror_state_get(0, "k", 0xffffffff, out, 8) == -4;
+	n += mirror_state_put(0, "k", 1, far, 100) == -4;
+	n += mirror_state_put(0, "k", 1, out, 0x7fffffff) == -4;
+	n += mirror_state_put(0, "k", 1, out, -2) == -4;
+	n += mirror_state_put(0, "k", 1, out, (512 << 10) + 1) == -4;
+	n += mirror_state_put(0, out, 1025, out, 1) == -4;
+	n += mirror_state_put(0, "", 0, out, 1) == -4;
+	n += mirror_state_next(0, out, 1025, out, 8) == -4;
+	n += mirror_state_next(0, far, 100, out, 8) == -4;
+	n += mirror_state_next(f->count, "", 0, out, 8) == -4;
+	if (mirror_state_put(0, out, 1024, out, 100)) return -1;
+	n += mirror_state_get(0, out, 1024, far, 100) == -4;
+	n += mirror_state_get(0, out, 1024, far, 0) == 100;
+	n += mirror_state_next(0, "", 0, (void *)0xfffffff0, 2000) == -4;
+	return n == 18 ? 0 : -n;
+}
+
+/* until there is no room, with keys in no order, and goes on putting what fits */
+static i32 fill_state(void) {
+	u32 key = 1;
+	for (u32 i = 0; i < 1000000; i++) {
+		key = key * 1664525 + 1013904223;
+		i32 r = mirror_state_put(0, &key, 4, out, 32768);
+		if (r == MIRROR_STATE_FULL) return mirror_state_put(0, &key, 4, 0, -1) ? -1 : 0;
+		if (r) return r;
+	}
+	return -1;
+}
+
+/* state "last" is the last source offset that it was told, "sum" how many records: it is
+ * never behind where a partition begins */
+static i32 count(mirror_frame *f, u32 len) {
+	for (u32 i = 0; i < f->count; i++) {
+		mirror_i64 last = -1, sum = 0;
+		mirror_state_get(i, "last", 4, &last, 8);
+		mirror_state_get(i, "sum", 3, &sum, 8);
+		if (f->kind == 2) {
+			mirror_partition *p = mirror_entry(f, i);
+			if (p->event == MIRROR_ASSIGNED && last >= 0 && last < p->position) {
+				mirror_fail(-1, "the state is behind the position", 32);
+				return -1;
+			}
+			if (p->event == MIRROR_RECREATED && last >= 0) {
+				mirror_fail(-1, "the state is of another topic", 29);
+				return -1;
+			}
+			continue;
+		}
+		mirror_commit *c = mirror_entry(f, i);
+		if (c->src_last > last) {
+			last = c->src_last, sum += c->records;
+			if (mirror_state_put(i, "last", 4, &last, 8) || mirror_state_put(i, "sum", 3, &sum, 8)) return -1;
+		}
+	}
+	return echo(f, len);
+}
+
+#ifdef GROUPS
+static i32 translate(mirror_frame *f) {
+	for (u32 i = 0; i < f->count; i++) {
+		mirror_group *g = mirror_entry(f, i);
+		if (is(mirror_at(f, g->group), g->group_len, "nobody")) continue;
+		mirror_translation t = {{MIRROR_EMIT_TRANSLATION, 0, i}, g->offset + 100, 1, 0, 0};
+		if (g->offset > g->position + 1) t.offset = g->dst_end, t.outcome = 2, t.reason = 2;
+		if (mirror_emit(&t, sizeof t) < 0) return 0;
+	}
+	return 0;
+}
+#endif
+
 static i32 act(const char *what, mirror_frame *f, u32 len) {
 	if (same(what, "loop")) for (;;) sink++;
 	if (same(what, "trap")) __builtin_trap();
@@ -177,10 +278,14 @@ static i32 act(const char *what, mirror_frame *f, u32 len) {
 		mirror_i64 now = *(mirror_i64 *)mirror_find(f, MIRROR_TAG_NOW)->bytes;
 		return b > a && a / 1000000 - now < 5 && a / 1000000 >= now ? 0 : -1;
 	}
-	if (same(what, "state")) {
+	if (same(what, "nostate")) {
 		u8 b[8];
 		return mirror_state_get(0, "k", 1, b, 8) == -5 && mirror_state_put(0, "k", 1, "v", 1) == -5 && mirror_state_next(0, "", 0, b, 8) == -5 ? 0 : -1;
 	}
+	if (same(what, "state")) return state(f);
+	if (same(what, "wildstate")) return wild_state(f);
+	if (same(what, "fillstate")) return fill_state();
+	if (same(what, "count")) return count(f, len);
 	if (same(what, "keep")) { /* a frame across calls: what is there now is another */
 		if (!kept) kept = f;
 		record("frames", MIRROR_NO_ENTRY, kept, len);
@@ -197,6 +302,12 @@ static i32 act(const char *what, mirror_frame *f, u32 len) {
 		calls = *(mirror_i64 *)x->bytes;
 		return mirror_log(MIRROR_INFO, "restored", 8);
 	}
+	if (same(what, "answertwice")) {
+		mirror_translation t = {{MIRROR_EMIT_TRANSLATION, 0, 0}, 1, 1, 0, 0};
+		mirror_emit(&t, sizeof t);
+		return mirror_emit(&t, sizeof t) & 0;
+	}
+	if (same(what, "putstate")) return mirror_state_put(0, "k", 1, "v", 1) == MIRROR_UNSUPPORTED ? 0 : -1;
 	if (same(what, "twice")) { act("save", f, len); act("save", f, len); return 0; }
 	return echo(f, len);
 }
@@ -207,7 +318,8 @@ static int applies(mirror_frame *f) {
 	if (!*only) return 1;
 	for (u32 i = 0; i < f->count; i++) {
 		void *e = mirror_entry(f, i);
-		if ((f->kind == 3 ? ((mirror_commit *)e)->src_partition : ((mirror_partition *)e)->partition) == number(only)) return 1;
+		i32 p = f->kind == 3 ? ((mirror_commit *)e)->src_partition : f->kind == 4 ? ((mirror_group *)e)->partition : ((mirror_partition *)e)->partition;
+		if (p == number(only)) return 1;
 	}
 	return 0;
 }
@@ -235,10 +347,22 @@ MIRROR_HOOK(init) {
 	if (!x || x->len > sizeof config) return MIRROR_BAD_INPUT;
 	memcpy(config, x->bytes, x->len);
 	config_len = x->len;
+	if (*of("schema")) {
+		mirror_emit_head h = {MIRROR_EMIT_SCHEMA, 0, MIRROR_NO_ENTRY};
+		memcpy(out, &h, sizeof h);
+		memcpy(out + sizeof h, of("schema"), length(of("schema")));
+		if (mirror_emit(out, sizeof h + length(of("schema")))) return -1;
+	}
 	return *of("init") ? act(of("init"), frame, len) : 0;
 }
 MIRROR_HOOK(on_partitions) { return run("partitions", frame, len); }
 MIRROR_HOOK(on_commit) { return run("commit", frame, len); }
+#ifdef GROUPS
+MIRROR_HOOK(on_groups) {
+	calls++;
+	return *of("groups") && applies(frame) ? act(of("groups"), frame, len) : translate(frame);
+}
+#endif
 MIRROR_HOOK(tick) { return run("tick", frame, len); }
 MIRROR_HOOK(save) { return *of("save") ? act(of("save"), frame, len) : 0; }
 MIRROR_HOOK(restore) { return *of("restore") ? act(of("restore"), frame, len) : 0; }

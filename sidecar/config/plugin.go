@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -35,6 +36,7 @@ const (
 // stored.
 type Plugin struct {
 	Name    string
+	Where   string         `json:"-"` // file:line of its table; "": it has none
 	Path    string         // a .wasm or .wasm.gz; "": the one that is built in
 	SHA256  string         // of the file's bytes, in hex; "": not pinned
 	Emit    Emit           // what it may emit
@@ -47,11 +49,18 @@ type Plugin struct {
 // BuiltIn says that the plugin is part of this program.
 func (p Plugin) BuiltIn() bool { return p.Path == "" }
 
+// Same says whether it is the same plugin, wherever in the file its table is.
+func (p Plugin) Same(other Plugin) bool {
+	p.Where = other.Where
+	return reflect.DeepEqual(p, other)
+}
+
 // Emit is what a plugin may emit.
 type Emit struct {
 	Topics      []string // records for these topics of the target
 	Create      bool     // those that do not exist are made
 	OffsetSyncs bool     // offset syncs
+	Groups      bool     // translations of groups' offsets
 }
 
 // Limits of a plugin's instance, of which each lane has one.
@@ -76,7 +85,7 @@ const (
 // builtIn is the offset-sync plugin's table where the file has none.
 func builtIn() Plugin {
 	return Plugin{
-		Name: OffsetSyncPlugin, Emit: Emit{Topics: []string{}, OffsetSyncs: true}, Failure: FailureHalt,
+		Name: OffsetSyncPlugin, Emit: Emit{Topics: []string{}, OffsetSyncs: true, Groups: true}, Failure: FailureHalt,
 		Limits: Limits{Memory: 64 << 20, Call: 250 * time.Millisecond},
 		Config: builtInConfig(),
 	}
@@ -111,7 +120,7 @@ func readPlugins(flow *table) (enabled []Plugin) {
 func readPlugin(t *table) (p Plugin, enabled bool) {
 	t.require("name")
 	p = builtIn()
-	p.Name, p.Path = t.text("name", ""), t.file("path")
+	p.Name, p.Path, p.Where = t.text("name", ""), t.file("path"), fmt.Sprintf("%s:%d", t.r.file, t.r.lines.of(t.path))
 	if p.Name != "" && !pluginName.MatchString(p.Name) {
 		t.problem("name", "must be up to 64 of a-z, 0-9 and - between them: it becomes part of topics' and metrics' names")
 		p.Name = ""
@@ -159,6 +168,7 @@ func readEmit(t *table, offsetSync bool) Emit {
 		Topics:      append([]string{}, t.texts("topics")...),
 		Create:      t.boolean("create", false),
 		OffsetSyncs: t.boolean("offset_syncs", offsetSync),
+		Groups:      t.boolean("groups", offsetSync),
 	}
 	for i, name := range e.Topics {
 		if name != "" && !validTopic(name) {
@@ -195,8 +205,8 @@ func (s sources) plugins(ps []Plugin) string {
 	texts := make([]string, len(ps))
 	for i := range ps {
 		p := &ps[i]
-		texts[i] = fmt.Sprintf("{ name = %s, path = %s, sha256 = %s, emit = { topics = %s, create = %t, offset_syncs = %t }, tick = %s, failure = %s, limits = { memory = %s, call = %s }, config = %s }",
-			s.quote(p.Name), s.quote(p.Path), s.quote(p.SHA256), s.list(p.Emit.Topics), p.Emit.Create, p.Emit.OffsetSyncs,
+		texts[i] = fmt.Sprintf("{ name = %s, path = %s, sha256 = %s, emit = { topics = %s, create = %t, offset_syncs = %t, groups = %t }, tick = %s, failure = %s, limits = { memory = %s, call = %s }, config = %s }",
+			s.quote(p.Name), s.quote(p.Path), s.quote(p.SHA256), s.list(p.Emit.Topics), p.Emit.Create, p.Emit.OffsetSyncs, p.Emit.Groups,
 			quote(duration(p.Tick)), quote(p.Failure), quote(byteSize(p.Limits.Memory).String()), quote(duration(p.Limits.Call)), s.any(p.Config))
 	}
 	return "[" + strings.Join(texts, ", ") + "]"

@@ -13,7 +13,7 @@
 // prepare.go do the work in between, drain.go ends it. Plugins, if there are any,
 // are told of what is acknowledged before a position is saved: generation.go loads
 // them, plugged.go gives the lanes theirs, hooks.go and told.go say what they are
-// told, sink.go writes what they emit.
+// told, sink.go writes what they emit, translate.go asks them where groups go on.
 package pipeline
 
 import (

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"sync/atomic"
 
@@ -113,7 +112,7 @@ func (g *generation) same(specs []plugins.Spec, c *config.Flow) bool {
 		return len(specs) == 0
 	}
 	return slices.EqualFunc(g.specs, specs, func(a, b plugins.Spec) bool { return a.Binary.Digest == b.Binary.Digest }) &&
-		reflect.DeepEqual(g.config, c.Plugins)
+		slices.EqualFunc(g.config, c.Plugins, config.Plugin.Same)
 }
 
 // specsOf reads the plugins' files.
@@ -130,8 +129,8 @@ func specsOf(c *config.Flow) (specs []plugins.Spec, err error) {
 
 func specOf(p config.Plugin) (plugins.Spec, error) {
 	s := plugins.Spec{
-		Name: p.Name, Config: p.Config, Tick: p.Tick,
-		Emit:    plugins.Allow{Topics: p.Emit.Topics, OffsetSyncs: p.Emit.OffsetSyncs},
+		Name: p.Name, Where: p.Where, Config: p.Config, Tick: p.Tick,
+		Emit:    plugins.Allow{Topics: p.Emit.Topics, OffsetSyncs: p.Emit.OffsetSyncs, Groups: p.Emit.Groups},
 		Failure: map[string]plugins.Policy{config.FailureHalt: plugins.Halt, config.FailureRetry: plugins.Retry, config.FailureSkip: plugins.Skip}[p.Failure],
 		Limits:  plugins.Limits{Memory: p.Limits.Memory, Call: p.Limits.Call},
 	}

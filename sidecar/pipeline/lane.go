@@ -23,6 +23,9 @@ type lane struct {
 	changed chan struct{} // holds one token after the flow's Apply
 	flush   chan struct{} // holds one token when positions are wanted before their time
 
+	questions chan question // for the plugins, answered by the goroutine that saves
+	over      chan struct{} // closed when it answers no more
+
 	hooks atomic.Pointer[hooks] // nil: no plugins. Changed by the goroutine that saves
 
 	mu         sync.Mutex
@@ -47,7 +50,8 @@ type delivery struct {
 }
 
 func newLane(f *Flow, number int) *lane {
-	return &lane{flow: f, number: number, wake: make(chan struct{}, 1), changed: make(chan struct{}, 1), flush: make(chan struct{}, 1), members: map[*partition]bool{}}
+	return &lane{flow: f, number: number, wake: make(chan struct{}, 1), changed: make(chan struct{}, 1), flush: make(chan struct{}, 1),
+		questions: make(chan question), over: make(chan struct{}), members: map[*partition]bool{}}
 }
 
 // sendAfter is how many bytes are prepared before they are sent.
@@ -133,8 +137,9 @@ func (l *lane) each(f func(*partition)) {
 	}
 }
 
-// commit saves the positions every interval, until ctx ends.
+// commit saves the positions every interval, and calls the plugins, until ctx ends.
 func (l *lane) commit(ctx context.Context) {
+	defer close(l.over)
 	every := l.flow.cfg().CommitInterval
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -156,6 +161,8 @@ func (l *lane) commit(ctx context.Context) {
 			l.swap(ctx) // its only error is that ctx has ended
 		case <-l.flush:
 			l.save(ctx)
+		case q := <-l.questions:
+			l.answer(ctx, q)
 		case <-telling:
 			if h := l.hooks.Load(); h != nil {
 				_ = h.round(ctx, false)

@@ -17,7 +17,7 @@ const syncsTopic = "mm2-offset-syncs.A.internal"
 func offsetSync(f *config.Flow) {
 	f.OffsetSyncs.Location = config.OnTarget
 	f.Plugins = []config.Plugin{{
-		Name: config.OffsetSyncPlugin, Emit: config.Emit{OffsetSyncs: true}, Failure: config.FailureHalt,
+		Name: config.OffsetSyncPlugin, Emit: config.Emit{OffsetSyncs: true, Groups: true}, Failure: config.FailureHalt,
 		Config: map[string]any{"lag_max": int64(100), "mm2_syncs": true},
 	}}
 }
