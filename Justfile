@@ -18,6 +18,10 @@ demo *args:
 test *args:
     go test -count=1 -timeout 30m {{ args }} ./...
 
+# the tests of some packages
+again +packages:
+    go test -count=1 -timeout 30m {{ packages }}
+
 # every test that needs no Docker, with the race detector
 race *args:
     go test -race {{ args }} $(go list ./... | grep -vE '/integration(/kafkatest|/soak)?$')
