@@ -3,6 +3,7 @@ package batch
 import (
 	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"math"
 )
 
@@ -31,13 +32,14 @@ func (w *Builder) Add(r Record) {
 func (w *Builder) Len() int { return int(w.count) }
 
 // Build appends the batch to dst, compressed with c, and makes the Builder ready for the next. The batch has no
-// producer and no checksum: [Batch.Rewrite] gives it both. After an error, [ErrTooLarge] if the batch would not fit
+// producer: [Batch.Rewrite] gives it one. After an error, [ErrTooLarge] if the batch would not fit
 // into its length field, dst comes back as it was.
 func (w *Builder) Build(dst []byte, c Codec) ([]byte, error) {
 	defer w.reset()
 	out, err := compress(append(dst, emptyHeader[:]...), w.records, c)
 	if err == nil {
-		err = w.header(out[len(dst):], c)
+		b := out[len(dst):]
+		err = w.header(b, c, crc32.Checksum(b[headerSize:], castagnoli))
 	}
 	if err != nil {
 		return dst, err
@@ -48,8 +50,8 @@ func (w *Builder) Build(dst []byte, c Codec) ([]byte, error) {
 // reset forgets the records and keeps the room.
 func (w *Builder) reset() { *w = Builder{records: w.records[:0]} }
 
-// header fills the header of b, which is complete otherwise.
-func (w *Builder) header(b Batch, c Codec) error {
+// header fills the header of b, which is complete otherwise; sum is the CRC of what comes after it.
+func (w *Builder) header(b Batch, c Codec, sum uint32) error {
 	if len(b) > math.MaxInt32 {
 		return fmt.Errorf("%w: %d bytes", ErrTooLarge, len(b))
 	}
@@ -65,6 +67,7 @@ func (w *Builder) header(b Batch, c Codec) error {
 	binary.BigEndian.PutUint16(b[producerEpochAt:], ^uint16(0))
 	binary.BigEndian.PutUint32(b[baseSequenceAt:], ^uint32(0))
 	binary.BigEndian.PutUint32(b[countAt:], uint32(w.count))
+	b.seal(sum)
 	return nil
 }
 

@@ -29,8 +29,6 @@ func corrupt(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // Next cuts the first entry off a record set, as in a fetch response, and gives what follows it. The entry is not
 // yet verified beyond what its accessors need. The error is io.EOF at the end of the set, [ErrPartial] when it ends
 // within an entry, and one that wraps [ErrCorrupt] or [ErrMagic] when no entry can be cut; rest is then set itself.

@@ -21,8 +21,8 @@ type Run struct {
 
 // Reencode opens a verified batch, or message of magic 0 or 1, and appends a new batch of magic 2 to dst, at dense
 // offsets and with the same codec. Records that bear the time of the append keep that, as the source's consumers see
-// it; records of magic 0 have no time, which is -1. The new batch has no producer and no checksum: [Batch.Rewrite]
-// gives it both.
+// it; records of magic 0 have no time, which is -1. The new batch has no producer: [Batch.Rewrite] gives
+// it one.
 //
 // runs tell the source offsets of the records, in order. When none is left to send, runs is empty and out is dst.
 // After an error, which wraps [ErrCorrupt] or [ErrTooLarge], out is dst as well.
@@ -87,7 +87,7 @@ func appendRun(runs []Run, offset int64) []Run {
 
 // Concat appends to dst one batch with the records of as many of bs, from the first on, as take at most limit bytes
 // uncompressed, and tells how many those are. They must be verified and dense; each may have its own codec, and the
-// new batch has that of the first. It has no producer and no checksum: [Batch.Rewrite] gives it both.
+// new batch has that of the first. It has no producer: [Batch.Rewrite] gives it one.
 //
 // A batch that cannot be read ends it before that batch; only if it is the first there is an error, which wraps
 // [ErrCorrupt] or [ErrTooLarge], and out is dst.

@@ -3,8 +3,8 @@ package batch
 import "fmt"
 
 // SplitAt makes two batches of a verified one of magic 2: the first n records and the rest, each at offsets from 0 on
-// without holes, and with the same codec. The batches have no producer and no checksum: [Batch.Rewrite] gives them
-// both. The error is [ErrIndivisible] unless 0 < n < the number of records, or wraps [ErrCorrupt] or [ErrTooLarge],
+// without holes, and with the same codec. The batches have no producer: [Batch.Rewrite] gives them
+// one. The error is [ErrIndivisible] unless 0 < n < the number of records, or wraps [ErrCorrupt] or [ErrTooLarge],
 // which is when the records take more than limit bytes uncompressed.
 func SplitAt(b Batch, n int32, limit int) (head, tail Batch, err error) {
 	return split(b, limit, func([]byte) (int32, error) { return n, nil })
