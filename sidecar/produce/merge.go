@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"mirror/sidecar/batch"
+	"mirror/sidecar/wire"
 )
 
 const (
@@ -14,8 +15,9 @@ const (
 	// compactTo is the same for batches that are recompressed, which is done
 	// only where a round trip is dear.
 	compactTo = 1 << 20
-	// compactRoom is what the records may take uncompressed.
-	compactRoom = 8 << 20
+	// compactRoom is what the records may take uncompressed: as much as there is
+	// room for that is used again (batch.Concat).
+	compactRoom = 3 << 20
 	// small is a compressed batch worth recompressing with others.
 	small = 128 << 10
 	// longTrip is the length of a link from which on a full window of small
@@ -127,11 +129,14 @@ func (p *Partition) Compact() {
 	for i := range batches {
 		batches[i] = c.entries[i].Batch
 	}
-	out, taken, err := batch.Concat(nil, batches, compactRoom)
+	frame := p.producer.o.Frames.Get(size(c.entries))
+	out, taken, err := batch.Concat(frame.Bytes()[:0], batches, compactRoom)
 	if err != nil {
 		taken = 0 // they cross as they are, and the target judges
 	}
-	p.endCompact(c, out, taken)
+	if !p.endCompact(c, frame, out, taken) {
+		frame.Release()
+	}
 	p.kick()
 }
 
@@ -170,27 +175,28 @@ func (p *Partition) beginCompact() *compaction {
 }
 
 // endCompact puts the result, of the first n entries, and the rest at the head
-// again.
-func (p *Partition) endCompact(c *compaction, out batch.Batch, n int) {
+// again, and says whether the frame is in use then. A result that is larger than
+// what it was made of has no room in the frame, and is worth nothing.
+func (p *Partition) endCompact(c *compaction, frame *wire.Frame, out batch.Batch, n int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.compacting != c { // dropped meanwhile
 		release(c.entries)
-		return
+		return false
 	}
 	p.compacting = nil
-	if n < 2 || p.limit > 0 && len(out) > p.limit {
+	if n < 2 || len(out) > len(frame.Bytes()) || p.limit > 0 && len(out) > p.limit {
 		p.waiting = append(c.entries, p.waiting...)
-		return
+		return false
 	}
 	e := join(c.entries[:n])
-	e.Frame = p.producer.o.Frames.Get(len(out))
-	e.Batch = batch.Batch(e.Frame.Bytes())
-	copy(e.Batch, out)
+	e.Frame = frame
+	e.Batch = frame.Bytes()[:copy(frame.Bytes(), out)] // a codec may have made room of its own
 	e.Reason = batch.ReasonSmall
 	p.bytes += len(out) - size(c.entries[:n])
 	release(c.entries[:n])
 	p.waiting = slices.Concat([]Entry{e}, c.entries[n:], p.waiting)
+	return true
 }
 
 // size is the bytes of the entries' batches.

@@ -200,7 +200,9 @@ func TestACompactionThatIsOvertakenIsDropped(t *testing.T) {
 	if s.shedFrom != from {
 		t.Errorf("shed from %d, want %d", s.shedFrom, from)
 	}
-	s.p.endCompact(c, c.entries[0].Batch, 6)
+	if s.p.endCompact(c, c.entries[0].Frame, c.entries[0].Batch, 6) {
+		t.Error("its result is in use")
+	}
 	if len(s.p.waiting) != 0 {
 		t.Errorf("%d batches wait", len(s.p.waiting))
 	}
