@@ -18,6 +18,7 @@ type beside struct {
 	on           *contract.Cluster
 	syncs        [2]string // topics of MirrorMaker's and the mirror's offset syncs
 	tables       string    // of the mirror's flow
+	lag          int64
 }
 
 // syncsBesideMirrorMaker has MirrorMaker 2, reading committed, and the mirror copy
@@ -31,10 +32,10 @@ func (k *kafka) syncsBesideMirrorMaker(e *contract.Env) {
 	all := []beside{
 		{theirs: "ts", ours: "ms", target: "md", on: e.Source,
 			syncs:  [2]string{"mm2-offset-syncs." + alias + ".internal", "mm2-offset-syncs.md.internal"},
-			tables: "[flows.offset_syncs]\nlocation = \"source\"\n"},
+			tables: "[flows.offset_syncs]\nlocation = \"source\"\n", lag: 100},
 		{theirs: "tt", ours: "mt", target: "md", on: e.Target,
 			syncs:  [2]string{"mm2-offset-syncs.tt.internal", "mm2-offset-syncs.mt.internal"},
-			tables: "[flows.offset_syncs]\nlocation = \"target\"\n[[flows.plugins]]\nname = \"offset-sync\"\n[flows.plugins.config]\nlag_max = 7\n"},
+			tables: "[flows.offset_syncs]\nlocation = \"target\"\n[[flows.plugins]]\nname = \"offset-sync\"\n[flows.plugins.config]\nlag_max = 7\n", lag: 7},
 	}
 	mm := k.mirrorMaker(e, "mm2-syncs", []string{all[0].theirs, all[1].theirs}, alias, map[string]string{
 		all[0].theirs + ".consumer.isolation.level":                   "read_committed",
@@ -56,7 +57,7 @@ func (k *kafka) syncsBesideMirrorMaker(e *contract.Env) {
 			m.Flows[i].CaughtUp(topics...)
 			for _, t := range topics {
 				ours := m.Flows[i].WantSyncs(b.on, b.syncs[1], t)
-				ours.WantGaps(e)
+				ours.WantNear(e, b.lag)
 				theirs := e.WantSyncs(contract.Synced{Source: e.Source, Target: e.Target, Topic: t, Copy: b.theirs + "." + t, Syncs: b.syncs[0], On: b.on})
 				b.wantSameEnds(e, t, theirs, ours)
 			}

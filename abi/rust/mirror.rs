@@ -126,7 +126,12 @@ impl Frame {
 
     /// The entries of a commit frame.
     pub fn commits(self) -> impl Iterator<Item = Commit> {
-        (0..self.count()).map(move |i| Commit(self.entry(i)))
+        self.commits_from(0)
+    }
+
+    /// Those from an index on.
+    pub fn commits_from(self, first: usize) -> impl Iterator<Item = Commit> {
+        (first..self.count()).map(move |i| Commit(self.entry(i)))
     }
 
     /// The entries of a frame about partitions.

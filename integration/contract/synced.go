@@ -75,8 +75,8 @@ func (e *Env) WantSyncs(about Synced) *Syncs {
 }
 
 // WantGaps checks what MirrorMaker leaves to chance and the built-in plugin, where
-// it was on all the time, does not: the first record after each gap at the source,
-// and the first of all, has its pair.
+// it was on all the time and gaps are few, does not: the first record after each gap
+// at the source, and the first of all, has its pair.
 func (s *Syncs) WantGaps(e *Env) {
 	e.Helper()
 	for p, rs := range s.Source {
@@ -87,6 +87,37 @@ func (s *Syncs) WantGaps(e *Env) {
 				e.Errorf("%s, partition %d: %d is the first record after a gap and has no pair", r.Topic, p, r.Offset)
 			}
 			before = r.Offset
+		}
+	}
+}
+
+// WantNear checks how far off a reader of all pairs is, who translates to one after
+// the nearest at or before a record: never past it, and by no more than the record is
+// away from the end, or the lag. That, too, MirrorMaker leaves to chance. It is
+// for copies that have each record once, in order.
+func (s *Syncs) WantNear(e *Env, lag int64) {
+	e.Helper()
+	for p, rs := range s.Source {
+		copied, pairs := s.Target[p], s.Pairs[p]
+		before := offsets.Sync{Upstream: -1, Downstream: -1}
+		for _, r := range rs {
+			for len(copied) > 0 && !same(r, copied[0]) {
+				copied = copied[1:]
+			}
+			if len(copied) == 0 {
+				e.Errorf("%s, partition %d: %d is not on the target, or not in order", r.Topic, p, r.Offset)
+				break
+			}
+			for len(pairs) > 0 && pairs[0].Upstream <= r.Offset {
+				before, pairs = pairs[0], pairs[1:]
+			}
+			at, translated := copied[0].Offset, before.Downstream
+			if before.Upstream < r.Offset {
+				translated++
+			}
+			if wrong := at - translated; wrong < 0 || wrong > max(lag, last(s.Target[p]).Offset-at) {
+				e.Errorf("%s, partition %d: %d, at %d on the target, is translated to %d", r.Topic, p, r.Offset, at, translated)
+			}
 		}
 	}
 }

@@ -181,7 +181,9 @@ func TestNeverMoreSyncsThanACallMayEmit(t *testing.T) {
 	g := plugin(t, "lag_max", "0")
 	var entries []abi.Commit
 	for i := range int64(abi.MaxEntries) {
-		entries = append(entries, run(1000000*i, 1000000*i+99999, 100000*i))
+		e := run(1000000*i, 1000000*i+99999, 100000*i)
+		e.Partition = int32(i / 64) // of more in one frame some have none
+		entries = append(entries, e)
 	}
 	syncs := g.commit(abi.Flush, entries...)
 	bytes := len(syncs) * (24 + abi.EmitCost)

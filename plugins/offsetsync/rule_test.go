@@ -199,3 +199,52 @@ func checkRun(t *rapid.T, rule *byRecord, e abi.Commit, before abi.Emit, syncs [
 		t.Fatalf("syncs %v beyond %d or out of order", syncs, e.SrcLast)
 	}
 }
+
+// Of very many runs of a partition in one frame some have no sync: there are few
+// syncs then, none that MirrorMaker would not write, the first and the last run have
+// theirs, and a reader's error is below its distance to the frame's end, or the lag.
+func TestVeryManyRuns(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lag := rapid.SampledFrom([]int64{0, 10, 100}).Draw(t, "lag")
+		g, rule := plugin(t, "lag_max", fmt.Sprint(lag)), &byRecord{lag: lag, up: -1, down: -1, sync: -1}
+		up, down := int64(0), rapid.Int64Range(0, 1000).Draw(t, "down")
+		for range rapid.IntRange(1, 3).Draw(t, "frames") {
+			var entries []abi.Commit
+			runs := rapid.IntRange(1, 400).Draw(t, "runs")
+			for range runs {
+				up += rapid.SampledFrom([]int64{0, 1, 1, 1, 7}).Draw(t, "gap")
+				down += rapid.SampledFrom([]int64{0, 0, 0, 0, 2}).Draw(t, "target gap")
+				length := rapid.SampledFrom([]int64{1, 1, 10, 10, 10, 50}).Draw(t, "length")
+				entries = append(entries, run(up, up+length-1, down), nothing(up+length, up+length))
+				up, down = up+length+1, down+length
+			}
+			syncs, end := g.commit(abi.Flush, entries...), down-1
+			if runs > 64 && len(syncs) > 130 {
+				t.Fatalf("%d syncs of %d runs", len(syncs), runs)
+			}
+			before := abi.Emit{Upstream: -1, Downstream: -1}
+			for _, e := range entries {
+				for up, down := e.SrcFirst, e.DstFirst; down >= 0 && up <= e.SrcLast; up, down = up+1, down+1 {
+					due, forced := rule.record(up, down)
+					here := len(syncs) > 0 && syncs[0].Upstream == up
+					first, flushed := before.Upstream < 0, down == end
+					switch {
+					case here && (!due && !flushed || syncs[0].Downstream != down):
+						t.Fatalf("%d:%d: its sync is %v, due: %v", up, down, syncs[0], due)
+					case !here && (forced && (first || runs <= 64) || flushed):
+						t.Fatalf("%d:%d has no sync", up, down)
+					}
+					if here {
+						before, syncs = syncs[0], syncs[1:]
+					} else if wrong := down - (before.Downstream + 1); wrong > max(lag, end-down) {
+						t.Fatalf("%d:%d is translated %d too early", up, down, wrong)
+					}
+				}
+			}
+			rule.held = false
+			if len(syncs) > 0 {
+				t.Fatalf("syncs %v out of order", syncs)
+			}
+		}
+	})
+}

@@ -12,12 +12,14 @@
 mod mirror;
 
 mod config;
+mod crowd;
 mod rule;
 mod saved;
 mod table;
 
 use config::Config;
-use mirror::{Commit, Frame};
+use crowd::Crowd;
+use mirror::Frame;
 use rule::{Run, State};
 use table::Table;
 
@@ -76,8 +78,9 @@ unsafe extern "C" fn mirror_on_commit(ptr: *const u8, len: u32) -> i32 {
 fn on_commit(frame: Frame, lag_max: i64, partitions: &mut Table) -> Result<(), i32> {
     // What is due for a run's first record, and what a flush writes, is not counted.
     let most = mirror::MAX_SYNCS / frame.count().max(1) as u32 - 2;
+    let mut crowd = Crowd::new(frame, lag_max);
     // MirrorMaker never sees what left no record: after it there is a gap.
-    for c in frame.commits().filter(Commit::stored) {
+    for (i, c) in frame.commits().enumerate().filter(|(_, c)| c.stored()) {
         let state = partitions.get_or_add(c.topic(), c.partition())?;
         let (last, stored) = (c.src_last(), c.dst_last());
         if frame.has(mirror::REPLAY) {
@@ -92,7 +95,12 @@ fn on_commit(frame: Frame, lag_max: i64, partitions: &mut Table) -> Result<(), i
             last,
             stored,
         };
+        let spared = crowd.spares(i, &c);
         state.run(lag_max, run, most, |upstream, downstream| {
+            if spared {
+                return Ok(());
+            }
+            crowd.wrote(downstream);
             c.sync(upstream, downstream)
         })?;
     }
