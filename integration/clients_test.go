@@ -19,6 +19,7 @@ func (k *kafka) clientScenarios() []contract.Scenario {
 		{Name: "mirrormaker", Real: true, Run: k.handOver},
 		{Name: "differential", Real: true, Limit: 3 * time.Minute, Run: k.sameAsMirrorMaker},
 		{Name: "beside-syncs", Real: true, Run: k.syncsBesideMirrorMaker},
+		{Name: "read-by-mirrormaker", Real: true, Run: k.mirrorMakerReadsOurs},
 		{Name: "syncs", Real: true, Run: k.syncRule},
 	}
 }

@@ -18,7 +18,7 @@ type beside struct {
 	on           *contract.Cluster
 	syncs        [2]string // topics of MirrorMaker's and the mirror's offset syncs
 	tables       string    // of the mirror's flow
-	lag          int64
+	lag          int64     // offset.lag.max of both
 }
 
 // syncsBesideMirrorMaker has MirrorMaker 2, reading committed, and the mirror copy
@@ -26,6 +26,7 @@ type beside struct {
 // the target with a small one. Each pair of either has to be true by the records, and
 // both have to end with the same ones. Which others there are is chance in
 // MirrorMaker (its pending ones are overwritten by newer ones), and less in the mirror.
+// Then groups that have stopped anywhere fail over to each of the copies.
 func (k *kafka) syncsBesideMirrorMaker(e *contract.Env) {
 	topics, more := e.SyncedTopics()
 	const alias = "td" // MirrorMaker's, of the target
@@ -43,6 +44,11 @@ func (k *kafka) syncsBesideMirrorMaker(e *contract.Env) {
 		all[1].theirs + "->" + alias + ".offset-syncs.topic.location": "target",
 		all[1].theirs + "->" + alias + ".offset.lag.max":              "7",
 		"emit.offset-syncs.enabled":                                   "true",
+		"emit.checkpoints.enabled":                                    "true",
+		"emit.checkpoints.interval.seconds":                           "1", // instead of a minute
+		"refresh.groups.interval.seconds":                             "1",
+		"checkpoints.topic.replication.factor":                        "1",
+		"groups":                                                      e.Topic(".*"),
 		"offset-syncs.topic.replication.factor":                       "1",
 		alias + ".offset.flush.interval.ms":                           "500", // instead of a minute
 	})
@@ -64,6 +70,10 @@ func (k *kafka) syncsBesideMirrorMaker(e *contract.Env) {
 		}
 	}
 	check()
+	then := ends(e, topics)
+	for _, b := range all {
+		checkpointed(e, b.theirs, topics[1]) // it has read what there is of offset syncs
+	}
 	// What others write to the copies moves them apart.
 	for _, b := range all {
 		for _, t := range topics {
@@ -73,6 +83,7 @@ func (k *kafka) syncsBesideMirrorMaker(e *contract.Env) {
 	}
 	more()
 	check()
+	failOverBeside(e, all, topics, then)
 	mm.Stop(e)
 }
 

@@ -79,6 +79,12 @@ func (e *Env) Ends(c *Cluster, topic string) []int64 {
 	return e.offsets(c.admin.ListEndOffsets, topic)
 }
 
+// Starts has the first offset of each partition of the topic.
+func (e *Env) Starts(c *Cluster, topic string) []int64 {
+	e.Helper()
+	return e.offsets(c.admin.ListStartOffsets, topic)
+}
+
 // WantValues reads the topic and compares each partition's values, in order.
 func (e *Env) WantValues(c *Cluster, topic string, want ...[]string) {
 	e.Helper()
