@@ -162,6 +162,9 @@ const (
 	EmitCost       = 64
 	MaxSave        = 960 << 10
 	MaxSchema      = 64
+	MaxStateKey    = 1024
+	MaxStateValue  = 512 << 10
+	StateCost      = 64   // what a key of a partition's state counts for, beside its bytes and its value's
 	MaxText        = 4096 // of a log line or of fail; the rest is cut
 	MaxMetricName  = 64   // the name of a metric, and that of a label
 	MaxMetricValue = 128  // the value of a label

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -83,7 +84,27 @@ type program struct {
 	board    *board
 	runtime  wazero.Runtime
 	compiled wazero.CompiledModule
-	metered  bool // else wazero itself looks at the clock, at each turn of each loop
+	metered  bool  // else wazero itself looks at the clock, at each turn of each loop
+	store    Store // of its state; nil: it has none
+
+	mu     sync.Mutex
+	schema *string // what init said, nil: no instance has begun yet; "": nothing
+}
+
+// declared notes the schema that an instance emitted: all have the same.
+func (p *program) declared(schema string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.schema == nil:
+		p.schema = &schema
+		if schema != "" {
+			p.store = NewMemoryStore()
+		}
+	case *p.schema != schema:
+		return &Failure{Hook: abi.OnInit, Status: abi.BadInput, Text: fmt.Sprintf("it emits the schema %q, and another instance emitted %q: it must not depend on the lane", schema, *p.schema)}
+	}
+	return nil
 }
 
 // about is what init tells a guest.

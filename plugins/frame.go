@@ -6,7 +6,8 @@ import (
 	"mirror/abi"
 )
 
-// frame is a call of a hook: what it is told, and of which queues that is.
+// frame is a call of a hook: what it is told, and of which queues that is. One without
+// a hook is about what was put alone.
 type frame struct {
 	hook       abi.Hook
 	flags      uint16
@@ -108,6 +109,7 @@ func introductions(qs []*queue, most int) *frame {
 			if !f.room(q, most) {
 				break
 			}
+			q.state.hear(x.event)
 			f.addEvent(q, *x.event)
 			p.n++
 		}

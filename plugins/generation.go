@@ -108,6 +108,29 @@ func (g *Generation) Modules() (all []Module) {
 	return all
 }
 
+// Schemas are those of the plugins that have state, by name, once there is an instance.
+func (g *Generation) Schemas() map[string]string {
+	all := map[string]string{}
+	for _, p := range g.programs {
+		p.mu.Lock()
+		if p.schema != nil && *p.schema != "" {
+			all[p.spec.Name] = *p.schema
+		}
+		p.mu.Unlock()
+	}
+	return all
+}
+
+// Keep has the state of a plugin, one of those in Schemas, kept in a store, before the
+// first Lane has its instances. Without it state ends with the generation.
+func (g *Generation) Keep(plugin string, s Store) {
+	for _, p := range g.programs {
+		if p.spec.Name == plugin {
+			p.store = s
+		}
+	}
+}
+
 // Metrics are what the plugins have defined, and what their instances have made of
 // it since the generation was loaded.
 func (g *Generation) Metrics() (all []Series) {

@@ -155,7 +155,7 @@ func (l *Lane) ask(ctx context.Context, m *member, f *frame, asked []GroupOffset
 		err = noRoom(f.hook)
 	}
 	failure, ended := asFailure(err)
-	m.count.called(f.hook, took, m.i.size(), failure)
+	m.called(f.hook, took, failure)
 	switch {
 	case ended != nil:
 		m.discard()

@@ -18,7 +18,7 @@ func (p *program) provide(ctx context.Context) error {
 	b := p.runtime.NewHostModuleBuilder(abi.Module)
 	for name, f := range map[string]func(*instance, []uint64) abi.Status{
 		"emit": (*instance).emit, "log": (*instance).log, "fail": (*instance).fail,
-		"state_get": noState, "state_put": noState, "state_next": noState,
+		"state_get": (*instance).stateGet, "state_put": (*instance).statePut, "state_next": (*instance).stateNext,
 		"metric_define": (*instance).defineMetric, "metric": (*instance).metric,
 	} {
 		t := imports[name]
@@ -173,9 +173,6 @@ func (i *instance) fail(a []uint64) abi.Status {
 
 // text copies as much of b as is ever shown.
 func text(b []byte) string { return string(b[:min(len(b), abi.MaxText)]) }
-
-// noState: this version of the host has no durable state yet.
-func noState(*instance, []uint64) abi.Status { return abi.Unsupported }
 
 func (i *instance) defineMetric(a []uint64) abi.Status {
 	const most = abi.MaxMetricName + abi.MaxMetricPairs*(abi.MaxMetricName+abi.MaxMetricValue+2)

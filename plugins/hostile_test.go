@@ -117,6 +117,37 @@ func checkHostile(t *testing.T, b *bench, hook string, status abi.Status, text s
 	}
 }
 
+// The same of a guest that has state.
+func TestHostileState(t *testing.T) {
+	for _, what := range []string{"state", "wildstate", "fillstate", "nostate"} {
+		for _, hook := range []string{"partitions", "commit", "tick"} {
+			s := does(t, "p", hook, what)
+			if what != "nostate" {
+				s.Config["schema"] = "v1"
+			}
+			s.Tick = time.Hour
+			s.Limits.State = 1 << 20
+			b := newBench(t, s)
+			b.assign(0)
+			b.ack(0, copied(10, 19))
+			b.round(true)
+			b.soon(true)
+			st := b.status("p")
+			if st.State != Running || st.StateBytes > 1<<20 || (st.Refused > 0) != (what == "fillstate") {
+				t.Errorf("%s in %s: %+v\n%s", what, hook, st, b.log())
+			}
+			b.safe(0, 19)
+		}
+	}
+	b := newBench(t, translator(t, "p", "schema", "v1", "groups", "putstate"))
+	b.assign(0)
+	b.round(true)
+	b.answers(asks(0, "g", 5))
+	if st := b.status("p"); st.State != Running {
+		t.Errorf("put in on_groups: %+v", st)
+	}
+}
+
 // A guest that cannot begin keeps the generation from being used.
 func TestHostileInit(t *testing.T) {
 	for does_, want := range map[string]string{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -27,16 +28,17 @@ type instance struct {
 	frames abi.Encoder
 	words  [2]uint64 // parameters and results of calls
 
-	ctx    context.Context // for calls of the guest; has the instance in it
-	cancel func()
-	caller context.Context // of the call under way
-	limit  time.Duration   // of the stretch of calls under way
-	used   time.Duration   // of that, as far as it counts
-	looked time.Time       // when the clock was looked at last
-	call   *call
-	staged []Emit // of the last call, for its room
-	said   string // by fail
-	clock  clock
+	ctx     context.Context // for calls of the guest; has the instance in it
+	cancel  func()
+	caller  context.Context // of the call under way
+	limit   time.Duration   // of the stretch of calls under way
+	used    time.Duration   // of that, as far as it counts
+	looked  time.Time       // when the clock was looked at last
+	call    *call
+	staged  []Emit // of the last call, for its room
+	said    string // by fail
+	refused uint64 // puts for which there was no room, since it was asked
+	clock   clock
 }
 
 // call is a hook under way.
@@ -46,6 +48,7 @@ type call struct {
 	answered []bool   // of on_groups: which entries have their translation
 	staged   []Emit
 	bytes    int
+	undo     []undo // of what it put
 	refused  *refusal
 }
 
@@ -104,13 +107,20 @@ func (i *instance) greet() error {
 		return &Failure{Status: abi.Unsupported, Text: fmt.Sprintf("it was built for minor version %d, there are 1 to %d: use a plugin for this version of the mirror", v, abi.Minor)}
 	}
 	if i.hooks[abi.OnInit] == nil {
-		return nil
+		return i.p.declared("")
 	}
-	_, err := i.pass(abi.OnInit, 0, 0, nil, func(e *abi.Encoder) { i.p.about.extras(e) })
+	emits, err := i.pass(abi.OnInit, 0, 0, nil, func(e *abi.Encoder) { i.p.about.extras(e) })
 	if errors.Is(err, errNoRoom) {
 		return noRoom(abi.OnInit)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	schema := ""
+	if len(emits) > 0 {
+		schema = string(emits[0].Data)
+	}
+	return i.p.declared(schema)
 }
 
 // tell calls a hook with a frame: fill adds its entries, which are about these queues, and
@@ -173,6 +183,11 @@ func (i *instance) pass(h abi.Hook, flags uint16, attempt int, about []*queue, f
 	i.call = c
 	err = i.invoke(i.hooks[h], uint64(ptr), uint64(len(frame)))
 	i.call, i.staged = nil, c.staged
+	if err != nil || c.refused != nil || i.words[0] != 0 {
+		for _, u := range slices.Backward(c.undo) {
+			u.back()
+		}
+	}
 	switch status := api.DecodeI32(i.words[0]); {
 	case err != nil:
 		return nil, i.failed(h, err)

@@ -56,7 +56,7 @@ func pause(failures int) time.Duration {
 func (m *member) queue(k Key) *queue {
 	q := m.queues[k]
 	if q == nil {
-		q = &queue{key: k}
+		q = &queue{key: k, state: newState(k, m.p)}
 		m.queues[k] = q
 		m.order = append(m.order, q)
 	}
@@ -93,6 +93,7 @@ func (m *member) sweep() {
 	m.order = slices.DeleteFunc(m.order, func(q *queue) bool {
 		if q.gone() {
 			delete(m.queues, q.key)
+			q.state.give(q.key)
 		}
 		return q.gone()
 	})
@@ -142,23 +143,38 @@ func (m *member) frame(qs []*queue, flush bool) *frame {
 	if !flush {
 		return commits(qs, m.most)
 	}
-	if f := flushes(qs, m.most); f != nil {
-		return f
+	if m.p.Has(abi.OnCommit) {
+		if f := flushes(qs, m.most); f != nil {
+			return f
+		}
 	}
+	f := &frame{flags: abi.Flush}
 	for _, q := range qs {
-		q.flush() // events alone
+		if q.state.pending() { // puts alone
+			f.parts = append(f.parts, part{q: q})
+		} else {
+			q.flush() // events alone
+		}
 	}
-	return nil
+	return f.orNil()
 }
 
 // pass goes over what the plugin has no hook for.
 func (m *member) pass(q *queue) {
 	events, ranges := m.p.Has(abi.OnPartitions), m.p.Has(abi.OnCommit)
+	q.begin()
 	q.introduced = q.introduced || !events
-	for q.told < q.sealed && (q.items[q.told].event != nil && !events || q.items[q.told].event == nil && !ranges) {
+	for q.told < q.sealed {
+		e := q.items[q.told].event
+		if e != nil && events || e == nil && ranges {
+			break
+		}
+		if e != nil {
+			q.state.hear(e)
+		}
 		q.advance(1)
 	}
-	if !ranges {
+	if !ranges && !q.state.pending() {
 		q.flush()
 	}
 }

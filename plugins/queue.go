@@ -18,6 +18,7 @@ import (
 // flush forgets what was told; a fresh instance is told base and then everything again.
 type queue struct {
 	key    Key
+	state  *state // nil: the plugin has none
 	base   Event
 	known  bool // base is something; else items begin with an event that says what
 	view   Event
@@ -25,6 +26,7 @@ type queue struct {
 	told   int
 	sealed int
 
+	begun      bool // the state knows of base
 	introduced bool // this instance has been told base
 	busy       bool // in a frame that waits to be told again
 	muted      bool // base is not told: the plugin, which may be skipped, cannot stand it
@@ -103,6 +105,7 @@ func (q *queue) flush() {
 	if q.told == 0 {
 		return
 	}
+	q.state.settle()
 	q.base, q.known = q.view, q.view.Kind != abi.Revoked
 	q.items = slices.Delete(q.items, 0, q.told)
 	q.sealed -= q.told
@@ -111,17 +114,28 @@ func (q *queue) flush() {
 
 // rewind is for a fresh instance, which has been told nothing.
 func (q *queue) rewind() {
-	q.told, q.view, q.introduced, q.busy = 0, q.base, false, false
+	q.told, q.view, q.begun, q.introduced, q.busy = 0, q.base, false, false, false
+	q.state.drop()
+}
+
+// begin is before anything else that concerns an instance.
+func (q *queue) begin() {
+	if q.known && !q.begun {
+		q.state.begins(q.base.TopicID)
+	}
+	q.begun = true
 }
 
 // skip drops the first n items, untold. It says how many ranges that were.
 func (q *queue) skip(n int) (ranges uint64) {
+	q.rewind()
 	for _, x := range q.items[:n] {
 		if x.event == nil {
 			ranges++
+		} else if x.event.Kind == abi.Recreated {
+			q.state.renew(x.event.TopicID)
 		}
 	}
-	q.rewind()
 	q.advance(n)
 	q.flush()
 	return ranges

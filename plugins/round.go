@@ -47,6 +47,11 @@ func (l *Lane) run(ctx context.Context, m *member, flush bool) error {
 
 // call tells a plugin a frame, and sees to what comes of it. Its only error is ctx's.
 func (l *Lane) call(ctx context.Context, m *member, f *frame) error {
+	if f.hook == 0 {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.write(ctx, m, f, nil)
+	}
 	if m.i == nil {
 		i, err := m.p.start(ctx, l.number)
 		if err != nil {
@@ -69,7 +74,7 @@ func (l *Lane) call(ctx context.Context, m *member, f *frame) error {
 	failure, ended := asFailure(err)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	m.count.called(f.hook, took, m.i.size(), failure)
+	m.called(f.hook, took, failure)
 	switch {
 	case ended != nil:
 		m.discard()
@@ -81,24 +86,22 @@ func (l *Lane) call(ctx context.Context, m *member, f *frame) error {
 	return l.write(ctx, m, f, emits)
 }
 
-// write has the emits of a frame written, and then it is done. The caller holds the
-// lock, which is let go meanwhile.
+// write has the emits of a frame written, then with a flush what was put, and then it
+// is done. The caller holds the lock, which is let go meanwhile.
 func (l *Lane) write(ctx context.Context, m *member, f *frame, emits []Emit) error {
 	if len(emits) > 0 {
 		l.mu.Unlock()
 		err := l.sink.Produce(ctx, m.p.spec.Name, emits)
 		l.mu.Lock()
 		if err != nil {
-			m.discard()
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			m.fails++
-			m.notBefore = time.Now().Add(pause(m.fails))
-			m.say(f.hook, fmt.Sprintf("what it emits cannot be written: %v", err))
-			return nil
+			return m.unwritten(ctx, f, fmt.Sprintf("what it emits cannot be written: %v", err))
 		}
 		m.count.Emits += uint64(len(emits))
+	}
+	if f.flags&abi.Flush != 0 && m.p.store != nil {
+		if err := l.writeState(ctx, m, f); err != nil {
+			return m.unwritten(ctx, f, fmt.Sprintf("its state cannot be written: %v", err))
+		}
 	}
 	m.fails, m.notBefore = 0, time.Time{}
 	f.done()
@@ -106,6 +109,48 @@ func (l *Lane) write(ctx context.Context, m *member, f *frame, emits []Emit) err
 		m.tickTries = 0
 	}
 	m.well(f.hook)
+	return nil
+}
+
+// unwritten discards the instance: what it emitted or put is asked for again. Its only
+// error is ctx's.
+func (m *member) unwritten(ctx context.Context, f *frame, why string) error {
+	m.discard()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	m.fails++
+	m.notBefore = time.Now().Add(pause(m.fails))
+	m.say(f.hook, why)
+	return nil
+}
+
+// writeState writes what was put of the partitions that are flushed. The caller holds
+// the lock, which is let go meanwhile.
+func (l *Lane) writeState(ctx context.Context, m *member, f *frame) error {
+	var all []Change
+	ends, doubts := make([]int, len(f.parts)), make([]uint64, len(f.parts))
+	for n, p := range f.parts {
+		changes, until := p.q.state.changes(p.q.key)
+		all = append(all, changes...)
+		ends[n], doubts[n] = len(all), until
+	}
+	if len(all) > 0 {
+		l.mu.Unlock()
+		err := m.p.store.Write(ctx, all)
+		l.mu.Lock()
+		if err != nil {
+			from := 0
+			for n, p := range f.parts {
+				p.q.state.failed(all[from:ends[n]])
+				from = ends[n]
+			}
+			return err
+		}
+	}
+	for n, p := range f.parts {
+		p.q.state.flushed(doubts[n])
+	}
 	return nil
 }
 

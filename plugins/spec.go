@@ -45,13 +45,17 @@ func (p Policy) String() string { return [...]string{"halt", "retry", "skip"}[p]
 type Limits struct {
 	Memory int64         // bytes
 	Call   time.Duration // of a hook
+	State  int64         // bytes of a partition's state
 }
 
 // The defaults, and what cannot be set.
 const (
 	DefaultMemory = 64 << 20
 	DefaultCall   = 250 * time.Millisecond
+	DefaultState  = 4 << 20
 
+	minState     = 4 << 10
+	maxState     = 64 << 20
 	page         = 64 << 10
 	maxMemory    = 1 << 30
 	maxCallTime  = time.Minute
@@ -70,6 +74,9 @@ func (l Limits) withDefaults() Limits {
 	if l.Call == 0 {
 		l.Call = DefaultCall
 	}
+	if l.State == 0 {
+		l.State = DefaultState
+	}
 	return l
 }
 
@@ -79,6 +86,9 @@ func (l Limits) check() error {
 	}
 	if l.Call < time.Millisecond || l.Call > maxCallTime {
 		return fmt.Errorf("limits.call is %v: it must be 1ms to %v", l.Call, maxCallTime)
+	}
+	if l.State < minState || l.State > maxState {
+		return fmt.Errorf("limits.state is %d bytes: it must be %d to %d", l.State, minState, maxState)
 	}
 	return nil
 }

@@ -26,6 +26,8 @@ type Status struct {
 	State      State
 	Reason     string        // unless it is running
 	Halted     map[Key]error // partitions that are halted one by one
+	StateBytes int64         // of all partitions, as limits.state counts them
+	StateKeys  int           // the same
 	Waiting    int           // pieces of all partitions that it is still to be told, or to flush
 	Counters
 }
@@ -39,6 +41,7 @@ type Counters struct {
 	Skipped   uint64        // ranges that the plugin was not told because of its policy
 	Discarded uint64        // instances
 	LostLines uint64        // of its log, in all lanes
+	Refused   uint64        // puts for which a partition's state had no room
 	Memory    uint32        // bytes that the instance had at last
 }
 
@@ -52,6 +55,13 @@ func (c *Counters) called(h abi.Hook, took time.Duration, memory uint32, f *Fail
 	if f != nil {
 		c.Failures[f.Status]++
 	}
+}
+
+// called counts a call of the instance.
+func (m *member) called(h abi.Hook, took time.Duration, f *Failure) {
+	m.count.called(h, took, m.i.size(), f)
+	m.count.Refused += m.i.refused
+	m.i.refused = 0
 }
 
 // Status says how the plugins fare, in the order of the config.
@@ -72,6 +82,10 @@ func (m *member) status() Status {
 	s.LostLines = m.p.lines.Lost()
 	for _, q := range m.order {
 		s.Waiting += len(q.items)
+		if q.state != nil {
+			s.StateBytes += q.state.kept.size
+			s.StateKeys += len(q.state.kept.pairs)
+		}
 		if q.halted != nil {
 			s.Halted[q.key] = q.halted
 		}

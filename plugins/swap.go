@@ -69,6 +69,7 @@ func (l *Lane) hand(from, to *member) {
 	from.queues, from.order = map[Key]*queue{}, nil
 	for _, q := range to.order {
 		q.rewind()
+		q.state = q.state.handed(q.key, to.p)
 		q.muted, q.solo, q.attempt, q.notBefore, q.halted = false, false, 0, time.Time{}, nil
 	}
 }
@@ -141,6 +142,9 @@ func (m *member) close(ctx context.Context, lane int) {
 		}
 		m.i.drop()
 		m.i = nil
+	}
+	for _, q := range m.order {
+		q.state.give(q.key)
 	}
 	m.p.board.leave(lane)
 }

@@ -67,6 +67,7 @@ type Emit struct {
 type Limits struct {
 	Memory int64         // bytes
 	Call   time.Duration // one call of a hook
+	State  int64         // bytes of a partition's state
 }
 
 var (
@@ -74,19 +75,21 @@ var (
 	digest     = regexp.MustCompile(`^[0-9A-Fa-f]{64}$`)
 )
 
-// What the host allows: a page, which WASM counts memory in, to 1 GiB; and calls
-// of a minute.
+// What the host allows: a page, which WASM counts memory in, to 1 GiB; calls of a
+// minute; and so much state.
 const (
 	leastMemory = 64 << 10
 	mostMemory  = 1 << 30
 	mostCall    = time.Minute
+	leastState  = 4 << 10
+	mostState   = 64 << 20
 )
 
 // builtIn is the offset-sync plugin's table where the file has none.
 func builtIn() Plugin {
 	return Plugin{
 		Name: OffsetSyncPlugin, Emit: Emit{Topics: []string{}, OffsetSyncs: true, Groups: true}, Failure: FailureHalt,
-		Limits: Limits{Memory: 64 << 20, Call: 250 * time.Millisecond},
+		Limits: Limits{Memory: 64 << 20, Call: 250 * time.Millisecond, State: 4 << 20},
 		Config: builtInConfig(),
 	}
 }
@@ -145,12 +148,16 @@ func readPlugin(t *table) (p Plugin, enabled bool) {
 	p.Limits = Limits{
 		Memory: limits.size("memory", p.Limits.Memory, leastMemory),
 		Call:   limits.duration("call", p.Limits.Call, time.Millisecond),
+		State:  limits.size("state", p.Limits.State, leastState),
 	}
 	if p.Limits.Memory > mostMemory {
 		limits.problem("memory", "must be at most 1GiB")
 	}
 	if p.Limits.Call > mostCall {
 		limits.problem("call", "must be at most 1m")
+	}
+	if p.Limits.State > mostState {
+		limits.problem("state", "must be at most 64MiB")
 	}
 	p.Config = t.free("config")
 	if offsetSync && p.BuiltIn() {
@@ -205,9 +212,9 @@ func (s sources) plugins(ps []Plugin) string {
 	texts := make([]string, len(ps))
 	for i := range ps {
 		p := &ps[i]
-		texts[i] = fmt.Sprintf("{ name = %s, path = %s, sha256 = %s, emit = { topics = %s, create = %t, offset_syncs = %t, groups = %t }, tick = %s, failure = %s, limits = { memory = %s, call = %s }, config = %s }",
+		texts[i] = fmt.Sprintf("{ name = %s, path = %s, sha256 = %s, emit = { topics = %s, create = %t, offset_syncs = %t, groups = %t }, tick = %s, failure = %s, limits = { memory = %s, call = %s, state = %s }, config = %s }",
 			s.quote(p.Name), s.quote(p.Path), s.quote(p.SHA256), s.list(p.Emit.Topics), p.Emit.Create, p.Emit.OffsetSyncs, p.Emit.Groups,
-			quote(duration(p.Tick)), quote(p.Failure), quote(byteSize(p.Limits.Memory).String()), quote(duration(p.Limits.Call)), s.any(p.Config))
+			quote(duration(p.Tick)), quote(p.Failure), quote(byteSize(p.Limits.Memory).String()), quote(duration(p.Limits.Call)), quote(byteSize(p.Limits.State).String()), s.any(p.Config))
 	}
 	return "[" + strings.Join(texts, ", ") + "]"
 }

@@ -132,7 +132,7 @@ func specOf(p config.Plugin) (plugins.Spec, error) {
 		Name: p.Name, Where: p.Where, Config: p.Config, Tick: p.Tick,
 		Emit:    plugins.Allow{Topics: p.Emit.Topics, OffsetSyncs: p.Emit.OffsetSyncs, Groups: p.Emit.Groups},
 		Failure: map[string]plugins.Policy{config.FailureHalt: plugins.Halt, config.FailureRetry: plugins.Retry, config.FailureSkip: plugins.Skip}[p.Failure],
-		Limits:  plugins.Limits{Memory: p.Limits.Memory, Call: p.Limits.Call},
+		Limits:  plugins.Limits{Memory: p.Limits.Memory, Call: p.Limits.Call, State: p.Limits.State},
 	}
 	var err error
 	if p.BuiltIn() {
