@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -29,6 +30,7 @@ type Cluster struct {
 	log       *slog.Logger
 	mechanism sasl.Mechanism // nil: none
 	client    *kgo.Client
+	brokers   atomic.Pointer[[]int32] // see Brokers; nil: not known yet
 }
 
 // Open prepares everything to reach the cluster and reads the files that its config names, so that

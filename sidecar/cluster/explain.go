@@ -116,7 +116,7 @@ func adviseBroker(err error) string {
 	case errors.Is(err, kerr.ClusterAuthorizationFailed):
 		return "grant the mirror's user the right on the cluster: CREATE for topics, IDEMPOTENT_WRITE before Kafka 2.8"
 	case errors.Is(err, kerr.GroupAuthorizationFailed):
-		return "grant the mirror's user READ on the group"
+		return "grant the mirror's user DESCRIBE on the group at the source, DESCRIBE and READ at the target"
 	}
 	return ""
 }

@@ -47,7 +47,7 @@ func TestExplain(t *testing.T) {
 		{&oauth2.RetrieveError{ErrorCode: "invalid_client"}, "check token_url"},
 		{kerr.TopicAuthorizationFailed, "READ and DESCRIBE on the topic"},
 		{kerr.ClusterAuthorizationFailed, "CREATE for topics"},
-		{kerr.GroupAuthorizationFailed, "READ on the group"},
+		{kerr.GroupAuthorizationFailed, "DESCRIBE on the group at the source"},
 		{kerr.InvalidTopicException, ""},
 		{context.Canceled, ""},
 	}

@@ -56,6 +56,7 @@ func (c *Cluster) metadata(ctx context.Context, names []string) (*kmsg.MetadataR
 	if err != nil {
 		return nil, c.Explain(fmt.Errorf("list topics: %w", err))
 	}
+	c.learn(resp)
 	return resp, nil
 }
 

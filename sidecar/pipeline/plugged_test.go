@@ -27,7 +27,7 @@ func without(f *config.Flow) { f.Plugins = nil }
 // syncs are the pairs in the topic, of one partition, in order.
 func (l *lab) syncs(topic string, number int32) (pairs [][2]int64) {
 	l.Helper()
-	t := offsets.NewTopic(offsets.TopicOptions{Cluster: l.target.cluster, Name: syncsTopic})
+	t := offsets.NewSyncs(offsets.TopicOptions{Cluster: l.target.cluster, Name: syncsTopic})
 	all, err := t.Read(l.Context())
 	if err != nil {
 		l.Fatal(err)

@@ -23,7 +23,7 @@ import (
 // the topics that they may write to.
 type sink struct {
 	flow    *Flow
-	syncs   *offsets.Topic
+	syncs   *offsets.Syncs
 	records *cluster.Writer
 }
 
@@ -35,7 +35,7 @@ func newSink(f *Flow) *sink {
 	}
 	return &sink{
 		flow: f,
-		syncs: offsets.NewTopic(offsets.TopicOptions{
+		syncs: offsets.NewSyncs(offsets.TopicOptions{
 			Cluster: home, Name: offsets.SyncsTopic(home == f.target, c.From, c.To, c.Naming.Separator), Create: c.Create, Log: f.log,
 		}),
 		records: cluster.NewWriter(f.target, kgo.RecordPartitioner(partitioner{})),

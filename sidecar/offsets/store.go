@@ -1,0 +1,167 @@
+package offsets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"mirror/sidecar/cluster"
+	"mirror/sidecar/config"
+)
+
+// TopicOptions say where offset syncs or checkpoints are kept.
+type TopicOptions struct {
+	Cluster *cluster.Cluster
+	Name    string        // see [SyncsTopic] and [CheckpointsTopic]
+	Create  config.Create // for the topic, when it is missing
+	Log     *slog.Logger
+}
+
+// store is a compacted topic, of which MirrorMaker writes and reads partition 0
+// alone. It is connected to with the first write or read. Its methods may be called
+// by several goroutines.
+type store struct {
+	o      TopicOptions
+	what   string // it has, for messages: "offset syncs"
+	writer *cluster.Writer
+
+	mu      sync.Mutex
+	problem error // with its cleanup policy
+}
+
+// newStore does no I/O.
+func newStore(o TopicOptions, what string) *store {
+	return &store{o: o, what: what, writer: cluster.NewWriter(o.Cluster, kgo.RecordPartitioner(kgo.ManualPartitioner()))}
+}
+
+// write writes records and returns nil once all in-sync replicas have every one of
+// them. What can be retried is retried until ctx ends. After an error some of them
+// may be there; writing them again is safe. The topic is made when it is missing:
+// one partition, compacted.
+func (s *store) write(ctx context.Context, records []*kgo.Record) error {
+	err := s.writer.Write(ctx, records, s.prepare)
+	if errors.Is(err, kerr.TopicAuthorizationFailed) {
+		err = fmt.Errorf("%w: allow Write on it", err)
+	}
+	if err != nil {
+		return fmt.Errorf("write %d %s to topic %q on cluster %q: %w", len(records), s.what, s.o.Name, s.o.Cluster.Alias(), err)
+	}
+	return nil
+}
+
+// prepare makes the topic when it is missing. One that exists is taken as it is; a
+// cleanup policy that loses records is said.
+func (s *store) prepare(ctx context.Context, _ string) error {
+	found, err := s.o.Cluster.Topics(ctx, []string{s.o.Name})
+	if err != nil {
+		return err
+	}
+	switch topic, ok := found[s.o.Name]; {
+	case topic.Err != nil:
+		return s.o.Cluster.Explain(topic.Err)
+	case ok:
+		s.checkPolicy(ctx)
+		return nil
+	}
+	without, err := s.o.Cluster.CreateTopic(ctx, s.o.Name, 1, s.o.Create, map[string]string{"cleanup.policy": "compact"})
+	if without != nil {
+		s.o.Log.Warn("the topic of "+s.what+" cannot have the configs of [flows.create], trying without them", "topic", s.o.Name, "err", without)
+	}
+	if errors.Is(err, kerr.TopicAlreadyExists) {
+		return nil
+	}
+	if err == nil {
+		s.o.Log.Info("created the topic of "+s.what, "topic", s.o.Name, "cluster", s.o.Cluster.Alias())
+	}
+	return err
+}
+
+// checkPolicy says, once, of any cleanup policy but compact (KAFKA-9216). Who may not
+// look may write all the same.
+func (s *store) checkPolicy(ctx context.Context) {
+	policy, err := s.o.Cluster.CleanupPolicy(ctx, s.o.Name)
+	if err != nil {
+		return
+	}
+	var problem error
+	if policy != "" && policy != "compact" {
+		problem = fmt.Errorf("topic %q on cluster %q is not compacted (cleanup.policy is %q), so %s are lost in time: alter it to compact, with "+
+			"kafka-configs.sh --bootstrap-server HOST:PORT --alter --entity-type topics --entity-name %s --add-config cleanup.policy=compact",
+			s.o.Name, s.o.Cluster.Alias(), policy, s.what, s.o.Name)
+	}
+	s.mu.Lock()
+	said := s.problem != nil
+	s.problem = problem
+	s.mu.Unlock()
+	if problem != nil && !said {
+		s.o.Log.Error("the topic of "+s.what+" forgets", "topic", s.o.Name, "cluster", s.o.Cluster.Alias(), "err", problem)
+	}
+}
+
+// read has each see all records that the topic has now, in order; none where it
+// does not exist.
+func (s *store) read(ctx context.Context, each func(*kgo.Record)) error {
+	found, err := s.o.Cluster.Topics(ctx, []string{s.o.Name})
+	if err == nil {
+		topic, ok := found[s.o.Name]
+		if !ok {
+			return nil
+		}
+		err = topic.Err
+	}
+	if err == nil {
+		err = s.scan(ctx, each)
+	}
+	if err != nil {
+		return fmt.Errorf("read %s from topic %q on cluster %q: %w", s.what, s.o.Name, s.o.Cluster.Alias(), s.o.Cluster.Explain(err))
+	}
+	return nil
+}
+
+func (s *store) scan(ctx context.Context, each func(*kgo.Record)) error {
+	at := cluster.TopicPartition{Topic: s.o.Name}
+	end := s.o.Cluster.ListOffsets(ctx, []cluster.TopicPartition{at}, cluster.LatestOffset, config.ReadCommitted)[at]
+	start := s.o.Cluster.ListOffsets(ctx, []cluster.TopicPartition{at}, cluster.EarliestOffset, config.ReadCommitted)[at]
+	if err := errors.Join(end.Err, start.Err); err != nil || start.Offset >= end.Offset {
+		return err
+	}
+	// Control records are kept, so that a log which ends in one is read to its end.
+	c, err := s.o.Cluster.NewClient(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{s.o.Name: {0: kgo.NewOffset().At(start.Offset)}}),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords())
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for next := start.Offset; next < end.Offset; {
+		fetches := c.PollFetches(ctx)
+		if err := fetches.Err0(); err != nil {
+			return err
+		}
+		for _, e := range fetches.Errors() {
+			return e.Err
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			next = r.Offset + 1
+			if !r.Attrs.IsControl() && r.Offset < end.Offset {
+				each(r)
+			}
+		})
+	}
+	return nil
+}
+
+// Problem is what is wrong with the topic's cleanup policy, as it was when it was
+// last connected to for writing; nil: nothing that is known.
+func (s *store) Problem() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.problem
+}
+
+// Close ends the connection.
+func (s *store) Close() { s.writer.Close() }
