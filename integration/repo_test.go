@@ -89,8 +89,8 @@ var layers = [][]string{
 	{"batch", "config", "embedded"},
 	{"status"},
 	{"policy", "cluster", "metrics", "compare", "wire", "reload"},
-	{"fetch", "produce", "positions", "offsets", "topics", "admin"},
-	{"resume"},
+	{"fetch", "produce", "positions", "offsets", "topics", "groups", "admin"},
+	{"resume", "failover"},
 	{"pipeline"},
 	{"."}, // the wiring
 	{"demo"},

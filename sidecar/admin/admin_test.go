@@ -52,6 +52,13 @@ func report() status.Report {
 					{Path: status.PathSkipped, Reason: "control", Batches: 2, Records: 2, Bytes: 156},
 				},
 			}},
+			Failover: status.Failover{
+				Enabled: true, SyncGroups: true, Topic: "primary.checkpoints.internal", Problem: "group g cannot be read", Updated: time.Date(2026, 1, 31, 12, 0, 6, 0, time.UTC),
+				Groups: map[string]int{status.OutcomeExact: 3, status.OutcomeBound: 1, status.OutcomeNone: 0}, Unreadable: 1,
+				Offsets: map[string]int{status.OutcomeExact: 30, status.OutcomeBound: 2}, Inexact: map[string]int{status.InexactAhead: 2},
+				Checkpoints: 32, Held: map[string]int{status.HeldActive: 4}, Written: 100, Deleted: 2, Committed: 50, Expired: 1, Crossed: 1,
+				Refused: map[string]uint64{status.HeldJoined: 1},
+			},
 			Latency: status.Histogram{Count: 7, Sum: 0.25, Buckets: []status.Bucket{{Most: 0.001, Count: 0}, {Most: 0.002, Count: 7}}},
 		}},
 	}

@@ -68,6 +68,7 @@ func whole(r status.Report) status.Report {
 		f.Topics = array(f.Topics)
 		f.Partitions = array(f.Partitions)
 		f.Latency.Buckets = array(f.Latency.Buckets)
+		f.Plugins = array(f.Plugins)
 		flows = append(flows, f)
 	}
 	r.Flows = flows

@@ -68,7 +68,7 @@ func checkPositionTopics(flows []checkedFlow) {
 }
 
 // checkEmitTopics refuses plugins that would write among mirrored records, or
-// among positions.
+// among positions or checkpoints.
 func checkEmitTopics(flows []checkedFlow) {
 	for _, f := range flows {
 		for _, p := range f.Plugins {
@@ -80,6 +80,8 @@ func checkEmitTopics(flows []checkedFlow) {
 						f.problem("plugins", "the plugin %q may not emit to %s: flow %s mirrors into it", p.Name, topic, writer.Name())
 					case topic == writer.Positions.Topic:
 						f.problem("plugins", "the plugin %q may not emit to %s: flow %s keeps its positions there", p.Name, topic, writer.Name())
+					case topic == writer.CheckpointsTopic():
+						f.problem("plugins", "the plugin %q may not emit to %s: flow %s keeps its checkpoints there", p.Name, topic, writer.Name())
 					}
 				}
 			}

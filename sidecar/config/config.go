@@ -118,6 +118,8 @@ type Flow struct {
 	From, To string // aliases
 	// Topics and ExcludeTopics match whole names (see Pattern); exclusion wins.
 	Topics, ExcludeTopics []*regexp.Regexp
+	// Groups and ExcludeGroups are the same for consumer groups of the source.
+	Groups, ExcludeGroups []*regexp.Regexp
 	Naming                Naming
 	Start                 Start
 	Isolation             Isolation
@@ -133,6 +135,7 @@ type Flow struct {
 	Create                Create
 	Positions             Positions
 	OffsetSyncs           OffsetSyncs
+	Checkpoints           Checkpoints
 	Plugins               []Plugin // those that are switched on, in the file's order
 }
 

@@ -6,10 +6,12 @@ import (
 	"time"
 )
 
-// MirrorMaker's defaults for topics.
+// MirrorMaker's defaults for topics and groups.
 var (
-	defaultTopics  = []string{`.*`}
-	defaultExclude = []string{`mm2.*\.internal`, `.*\.replica`, `__.*`}
+	defaultTopics        = []string{`.*`}
+	defaultExclude       = []string{`mm2.*\.internal`, `.*\.replica`, `__.*`}
+	defaultGroups        = []string{`.*`}
+	defaultExcludeGroups = []string{`console-consumer-.*`, `connect-.*`, `__.*`}
 )
 
 // A shorter period would keep a loop busy.
@@ -21,6 +23,8 @@ func readFlow(t *table, aliases []string) Flow {
 		To:              readAlias(t, "to", aliases),
 		Topics:          readPatterns(t, "topics", defaultTopics),
 		ExcludeTopics:   readPatterns(t, "exclude_topics", defaultExclude),
+		Groups:          readPatterns(t, "groups", defaultGroups),
+		ExcludeGroups:   readPatterns(t, "exclude_groups", defaultExcludeGroups),
 		Naming:          readNaming(t.table("naming")),
 		Start:           readStart(t),
 		Isolation:       readIsolation(t),
@@ -38,8 +42,11 @@ func readFlow(t *table, aliases []string) Flow {
 	f.Positions = readPositions(t.table("positions"), f.From)
 	f.Plugins = readPlugins(t)
 	f.OffsetSyncs = readOffsetSyncs(t.table("offset_syncs"), f.Plugins)
-	if list, ok := t.values["topics"].([]any); ok && len(list) == 0 {
-		t.problem("topics", "selects nothing: name a topic, or leave it out for all")
+	f.Checkpoints = readCheckpoints(t.table("checkpoints"), f.Plugins)
+	for name, what := range map[string]string{"topics": "topic", "groups": "group"} {
+		if list, ok := t.values[name].([]any); ok && len(list) == 0 {
+			t.problem(name, "selects nothing: name a %s, or leave it out for all", what)
+		}
 	}
 	if f.From != "" && f.From == f.To {
 		t.problem("to", "must be another cluster than from")

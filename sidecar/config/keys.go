@@ -61,6 +61,8 @@ var (
 		{"to", restart, func(f *Flow) any { return &f.To }},
 		{"topics", live, func(f *Flow) any { return &f.Topics }},
 		{"exclude_topics", live, func(f *Flow) any { return &f.ExcludeTopics }},
+		{"groups", live, func(f *Flow) any { return &f.Groups }},
+		{"exclude_groups", live, func(f *Flow) any { return &f.ExcludeGroups }},
 		{"naming.policy", restart, func(f *Flow) any { return &f.Naming.Policy }},
 		{"naming.separator", restart, func(f *Flow) any { return &f.Naming.Separator }},
 		{"start", restart, func(f *Flow) any { return &f.Start }},
@@ -79,6 +81,9 @@ var (
 		{"positions.topic", restart, func(f *Flow) any { return &f.Positions.Topic }},
 		{"positions.connector", restart, func(f *Flow) any { return &f.Positions.Connector }},
 		{"offset_syncs.location", restart, func(f *Flow) any { return &f.OffsetSyncs.Location }},
+		{"checkpoints.enabled", live, func(f *Flow) any { return &f.Checkpoints.Enabled }},
+		{"checkpoints.interval", live, func(f *Flow) any { return &f.Checkpoints.Interval }},
+		{"checkpoints.sync_groups", live, func(f *Flow) any { return &f.Checkpoints.SyncGroups }},
 		{"plugins", live, func(f *Flow) any { return &f.Plugins }},
 	}
 )

@@ -111,7 +111,7 @@ func reach[T any](t *testing.T, keys []key[T], but ...string) {
 			name := strings.TrimPrefix(path+"."+f.Name, ".")
 			switch {
 			case !f.IsExported() || slices.Contains(but, name):
-			case f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[Start]():
+			case f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[Start]() && f.Type != reflect.TypeFor[Switch]():
 				walk(v.Field(i), name)
 			default:
 				places[v.Field(i).Addr().Pointer()] = name

@@ -14,12 +14,12 @@ const (
 	patternClose = `)\z`
 )
 
-// Pattern compiles a regular expression that matches whole topic names. It
+// Pattern compiles a regular expression that matches whole names of topics or groups. It
 // refuses what Java and Go read differently, for patterns come from
 // MirrorMaker's properties.
 func Pattern(source string) (*regexp.Regexp, error) {
 	if source == "" {
-		return nil, errors.New("an empty pattern matches no topic")
+		return nil, errors.New("an empty pattern matches nothing")
 	}
 	if _, err := regexp.Compile(source); err != nil { // alone: a)|(b must not close our group
 		return nil, describeSyntax(err)
@@ -63,7 +63,7 @@ func describeSyntax(err error) error {
 	}
 	switch {
 	case strings.HasPrefix(bad.Expr, "(?"):
-		text += " (there are no lookarounds; exclude_topics can say what must not match)"
+		text += " (there are no lookarounds; the list of what is excluded can say what must not match)"
 	case bad.Code == syntax.ErrInvalidRepeatOp:
 		text += " (there are no possessive quantifiers)"
 	case bad.Code == syntax.ErrMissingRepeatArgument:

@@ -39,6 +39,8 @@ func (s sources) text(at any) string {
 		return quote(redacted)
 	case *bool:
 		return strconv.FormatBool(*v)
+	case *Switch:
+		return strconv.FormatBool(v.On)
 	case *int:
 		return strconv.Itoa(*v)
 	case *int16:

@@ -35,7 +35,7 @@ func NewRegistry(source func() status.Report, granularity string) *prometheus.Re
 
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range [][]*prometheus.Desc{processDescs, configDescs, flowDescs, pluginDescs, c.partitions.descs} {
+	for _, d := range [][]*prometheus.Desc{processDescs, configDescs, flowDescs, failoverDescs, pluginDescs, c.partitions.descs} {
 		for _, desc := range d {
 			to <- desc
 		}
@@ -50,6 +50,7 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	for i := range report.Flows {
 		f := &report.Flows[i]
 		collectFlow(to, f)
+		collectFailover(to, f)
 		collectPlugins(to, f)
 		c.partitions.collect(to, f)
 	}

@@ -39,6 +39,12 @@ func report() status.Report {
 				Failures: map[string]uint64{"trap": 1}, Seconds: 0.25, Emits: 4, Skipped: 3, Memory: 1 << 20,
 				Series: []status.Series{{Name: "records", Counter: true, Value: 12}, {Name: `depth{of="it"}`, Lane: 1, Value: -3}},
 			}},
+			Failover: status.Failover{
+				Enabled: true, Updated: time.UnixMilli(1_700_000_000_750), Groups: map[string]int{status.OutcomeExact: 3, status.OutcomeBound: 1}, Unreadable: 1,
+				Offsets: map[string]int{status.OutcomeExact: 30, status.OutcomeBound: 2}, Inexact: map[string]int{status.InexactAhead: 2},
+				Checkpoints: 32, Held: map[string]int{status.HeldActive: 4}, Written: 100, Deleted: 2, Committed: 50, Expired: 5, Crossed: 1,
+				Refused: map[string]uint64{status.HeldJoined: 6},
+			},
 			Latency: status.Histogram{Count: 9, Sum: 4.5,
 				Buckets: []status.Bucket{{Most: 0.001, Count: 1}, {Most: 0.5, Count: 8}}},
 			Partitions: []status.Partition{

@@ -18,13 +18,6 @@ type Checkpoint struct {
 	Metadata             string // that the group committed with its offset
 }
 
-// CheckpointsTopic is the name of the topic of checkpoints on the target of a flow
-// from a cluster (Kafka 4.3.1, DefaultReplicationPolicy.checkpointsTopic; the identity
-// policy's is no other). The separator is that of the flow's names (KIP-949).
-func CheckpointsTopic(from, separator string) string {
-	return from + separator + "checkpoints" + separator + "internal"
-}
-
 // The version of the value, and the only one there is.
 const checkpointVersion = 0
 

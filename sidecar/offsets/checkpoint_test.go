@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"mirror/sidecar/config"
 )
 
 // checkpointVector is a line of testdata/checkpoints.jsonl: what MirrorMaker's classes
@@ -50,7 +52,7 @@ func TestCheckpointVectorsOfMirrorMaker(t *testing.T) {
 		switch {
 		case v.Name != "":
 			named++
-			if got := CheckpointsTopic(v.From, v.Separator); got != v.Name {
+			if got := (config.Flow{From: v.From, Naming: config.Naming{Separator: v.Separator}}.CheckpointsTopic()); got != v.Name {
 				t.Errorf("%s: got %s", in.Text(), got)
 			}
 		case v.Read:

@@ -17,7 +17,7 @@ import (
 // TopicOptions say where offset syncs or checkpoints are kept.
 type TopicOptions struct {
 	Cluster *cluster.Cluster
-	Name    string        // see [SyncsTopic] and [CheckpointsTopic]
+	Name    string        // see [SyncsTopic] and [config.Flow.CheckpointsTopic]
 	Create  config.Create // for the topic, when it is missing
 	Log     *slog.Logger
 }

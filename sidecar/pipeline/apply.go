@@ -22,6 +22,7 @@ func (f *Flow) Apply(ctx context.Context, p *Prepared) {
 		dues = f.replace(p.generation)
 	}
 	wake(f.changed)
+	wake(f.failoverStale)
 	for _, l := range f.lanes {
 		wake(l.changed)
 	}

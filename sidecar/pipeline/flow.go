@@ -13,7 +13,8 @@
 // prepare.go do the work in between, drain.go ends it. Plugins, if there are any,
 // are told of what is acknowledged before a position is saved: generation.go loads
 // them, plugged.go gives the lanes theirs, hooks.go and told.go say what they are
-// told, sink.go writes what they emit, translate.go asks them where groups go on.
+// told, sink.go writes what they emit, translate.go asks them where groups go on,
+// which failover.go has the groups do.
 package pipeline
 
 import (
@@ -29,6 +30,7 @@ import (
 
 	"mirror/sidecar/cluster"
 	"mirror/sidecar/config"
+	"mirror/sidecar/failover"
 	"mirror/sidecar/fetch"
 	"mirror/sidecar/policy"
 	"mirror/sidecar/positions"
@@ -63,8 +65,10 @@ type Flow struct {
 	agenda         agenda        // partitions to begin with
 	changed        chan struct{} // holds one token after an Apply
 	keeper         *keeper
-	running        atomic.Int64  // partitions there are
-	sink           *sink         // for what plugins emit
+	running        atomic.Int64 // partitions there are
+	sink           *sink        // for what plugins emit
+	failover       *failover.Engine
+	failoverStale  chan struct{} // holds one token after what failover depends on may have changed
 	generations    atomic.Uint64 // of plugins, so far
 	started        atomic.Bool   // Run was called
 	pluginsLoaded  chan struct{} // closed when the first are, or never will be
@@ -102,6 +106,7 @@ func New(o Options) *Flow {
 		targetLeaders: cluster.NewLeaders(o.Target),
 		agenda:        newAgenda(),
 		changed:       make(chan struct{}, 1),
+		failoverStale: make(chan struct{}, 1),
 		pluginsLoaded: make(chan struct{}),
 		state:         status.Starting,
 		reason:        "connecting",
@@ -126,6 +131,7 @@ func New(o Options) *Flow {
 	})
 	f.keeper = newKeeper(f)
 	f.sink = newSink(f)
+	f.failover = f.newFailover()
 	n := o.Config.Lanes
 	if n == 0 {
 		n = min(runtime.GOMAXPROCS(0), maxLanes)
@@ -187,6 +193,7 @@ func (f *Flow) Run(ctx context.Context) error {
 	tending.Go(func() { f.refreshLoop(ctx) })
 	tending.Go(func() { f.beginLoop(ctx) })
 	tending.Go(func() { f.keeper.run(ctx) })
+	tending.Go(func() { f.failover.Run(ctx) })
 	if f.cfg().Resume {
 		tending.Go(func() { f.watch(ctx) })
 	}

@@ -97,6 +97,12 @@ func (f *Flow) Prepare(ctx context.Context, c config.Flow) (*Prepared, error) {
 	now := f.generation
 	f.mu.Unlock()
 	if now.same(specs, &c) {
+		if now != nil {
+			err = checkTranslates(&c, now.modules)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("flow %s: %w", c.Name(), err)
+		}
 		return &Prepared{config: c, generation: now, same: true}, nil
 	}
 	g, err := f.load(ctx, specs, &c)
@@ -158,6 +164,7 @@ func CheckPlugins(ctx context.Context, c *config.Flow) error {
 			var set *plugins.Set
 			if set, err = g.Instantiate(ctx, 0); err == nil {
 				set.Close()
+				err = checkTranslates(c, g.Modules())
 			}
 		}
 	}
@@ -178,6 +185,10 @@ func (f *Flow) load(ctx context.Context, specs []plugins.Spec, c *config.Flow) (
 		return nil, err
 	}
 	g := &generation{Generation: loaded, number: number, specs: specs, config: c.Plugins, modules: loaded.Modules()}
+	if err := checkTranslates(c, g.modules); err != nil {
+		g.discard()
+		return nil, err
+	}
 	for i := range f.lanes {
 		set, err := loaded.Instantiate(ctx, i)
 		if err != nil {

@@ -38,6 +38,7 @@ func (f *Flow) startPlugins(ctx context.Context) (loaded func()) {
 	loading.Go(func() {
 		defer close(f.pluginsLoaded)
 		f.loadPlugins(ctx)
+		wake(f.failoverStale)
 	})
 	return loading.Wait
 }

@@ -37,6 +37,7 @@ func (f *Flow) Status() status.Flow {
 		}
 	}
 	s.Plugins = f.plugins()
+	s.Failover = f.failover.Status()
 	s.Partitions = make([]status.Partition, 0, len(ps))
 	for _, p := range ps {
 		s.Partitions = append(s.Partitions, p.status())

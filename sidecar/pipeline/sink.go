@@ -114,7 +114,7 @@ func (f *Flow) writes(topic string) bool {
 			return true
 		}
 	}
-	return topic == f.cfg().Positions.Topic
+	return topic == f.cfg().Positions.Topic || topic == f.cfg().CheckpointsTopic()
 }
 
 func record(r abi.Record) *kgo.Record {

@@ -35,6 +35,7 @@ type Flow struct {
 	Topics           []Topic     `json:"topics"`     // only those with a problem
 	Partitions       []Partition `json:"partitions"` // by source topic, then number
 	Plugins          []Plugin    `json:"plugins"`    // in the config's order
+	Failover         Failover    `json:"failover"`
 	// Errors counts what went wrong and was retried, by kind (see ErrorKinds).
 	Errors map[string]uint64 `json:"errors"`
 	// Latency is how many seconds after its timestamp a record was safe on the
@@ -162,6 +163,7 @@ const (
 	ErrorResume           = "resume" // a target's tail that cannot be matched: records may be repeated
 	ErrorPlugin           = "plugin" // a plugin has halted a partition, or what it emits cannot be written
 	ErrorTopics           = "topics" // discovery, creation
+	ErrorGroups           = "groups" // reading groups, checkpoints, commits for groups on the target
 	// What the keys on_data_loss, on_recreated and on_lost_positions are about, whether they halt or not.
 	ErrorDataLoss      = "data_loss"      // records gone before they were copied, or from the target after it had acknowledged them
 	ErrorRecreated     = "recreated"      // a source topic that was made again, or truncated
@@ -170,7 +172,7 @@ const (
 
 // ErrorKinds lists all kinds of errors.
 var ErrorKinds = []string{ErrorSourceConnection, ErrorTargetConnection, ErrorFetch, ErrorProduce,
-	ErrorCorrupt, ErrorRefused, ErrorPositions, ErrorResume, ErrorTopics, ErrorDataLoss, ErrorRecreated, ErrorLostPositions}
+	ErrorCorrupt, ErrorRefused, ErrorPositions, ErrorResume, ErrorPlugin, ErrorTopics, ErrorGroups, ErrorDataLoss, ErrorRecreated, ErrorLostPositions}
 
 // PluginStates lists what a plugin may be doing.
 var PluginStates = []string{"running", "retrying", "halted", "off"}
