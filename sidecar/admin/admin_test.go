@@ -75,7 +75,12 @@ func serve(t *testing.T, source func() status.Report) (url string) {
 
 func serveWith(t *testing.T, source func() status.Report, reload Reload) (url string) {
 	t.Helper()
-	s, err := Listen(config.Admin{Listen: "127.0.0.1:0"}, source, reload, slog.New(slog.DiscardHandler))
+	return serveAnswers(t, Answers{Status: source, Reload: reload, Translate: untranslated, Lag: unlagged})
+}
+
+func serveAnswers(t *testing.T, answers Answers) (url string) {
+	t.Helper()
+	s, err := Listen(config.Admin{Listen: "127.0.0.1:0"}, answers, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,8 +144,28 @@ func TestReady(t *testing.T) {
 
 // The JSON of /status is a contract.
 func TestStatusGolden(t *testing.T) {
-	code, got := get(t, serve(t, report)+"/status")
-	file := filepath.Join("testdata", "status.json")
+	golden(t, serve(t, report)+"/status", "status.json")
+}
+
+// golden compares an answer in JSON with a file of testdata.
+func golden(t *testing.T, url, name string) {
+	t.Helper()
+	req, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, got := resp.StatusCode, string(body)
+	file := filepath.Join("testdata", name)
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
@@ -189,12 +214,12 @@ func TestAddressInUse(t *testing.T) {
 	}
 	defer taken.Close()
 	address := taken.Addr().String()
-	_, err = Listen(config.Admin{Listen: address}, report, unasked, slog.New(slog.DiscardHandler))
+	_, err = Listen(config.Admin{Listen: address}, Answers{Status: report, Reload: unasked}, slog.New(slog.DiscardHandler))
 	if err == nil || !strings.HasPrefix(err.Error(), "admin.listen: ") || !strings.Contains(err.Error(), address) ||
 		!strings.Contains(err.Error(), "Choose another port") {
 		t.Error(err)
 	}
-	if _, err = Listen(config.Admin{Listen: "127.0.0.1:http-alt-x"}, report, unasked, slog.New(slog.DiscardHandler)); err == nil ||
+	if _, err = Listen(config.Admin{Listen: "127.0.0.1:http-alt-x"}, Answers{Status: report, Reload: unasked}, slog.New(slog.DiscardHandler)); err == nil ||
 		!strings.HasPrefix(err.Error(), `admin.listen = "127.0.0.1:http-alt-x": `) {
 		t.Error(err)
 	}
@@ -203,11 +228,11 @@ func TestAddressInUse(t *testing.T) {
 // A request that is being answered when the server is told to stop is answered.
 func TestStopFinishesRequests(t *testing.T) {
 	asked, answer := make(chan struct{}), make(chan struct{})
-	s, err := Listen(config.Admin{Listen: "127.0.0.1:0"}, func() status.Report {
+	s, err := Listen(config.Admin{Listen: "127.0.0.1:0"}, Answers{Status: func() status.Report {
 		close(asked)
 		<-answer
 		return status.Report{Ready: true}
-	}, unasked, slog.New(slog.DiscardHandler))
+	}}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +277,7 @@ func waitClosed(t *testing.T, address string) {
 }
 
 func TestRunTellsWhyItEnded(t *testing.T) {
-	s, err := Listen(config.Admin{Listen: "127.0.0.1:0"}, report, unasked, slog.New(slog.DiscardHandler))
+	s, err := Listen(config.Admin{Listen: "127.0.0.1:0"}, Answers{Status: report, Reload: unasked}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

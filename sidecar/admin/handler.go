@@ -18,22 +18,27 @@ const endpoints = `mirror
 /readyz     200 when it mirrors, else 503; JSON with the reasons, and with warnings
 /status     everything it knows of itself, as JSON
 /metrics    for Prometheus
+/translate  ?group=G: where on the target a consumer group would go on, and why
+/lag        what each consumer group would lose or repeat if it failed over now
 /-/reload   POST reads the config again: what was applied, what needs a restart
 `
 
-func handler(source func() status.Report, reload Reload, gatherer prometheus.Gatherer) http.Handler {
+func handler(answers Answers, gatherer prometheus.Gatherer) http.Handler {
+	source := answers.Status
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, endpoints) })
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok\n") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { serveReady(w, source()) })
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, whole(source())) })
 	mux.Handle("GET /metrics", promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET "+TranslatePath, func(w http.ResponseWriter, r *http.Request) { serveTranslate(w, r, answers.Translate) })
+	mux.HandleFunc("GET "+LagPath, func(w http.ResponseWriter, r *http.Request) { serveLag(w, r, answers.Lag) })
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
 		writeText(w, http.StatusNotFound, fmt.Sprintf("there is no %s here; what there is:\n\n%s", r.URL.Path, endpoints))
 	})
 	// Apart, as only here the path comes before the method.
 	top := http.NewServeMux()
-	top.HandleFunc(ReloadPath, func(w http.ResponseWriter, r *http.Request) { serveReload(w, r, reload) })
+	top.HandleFunc(ReloadPath, func(w http.ResponseWriter, r *http.Request) { serveReload(w, r, answers.Reload) })
 	top.Handle("/", mux)
 	return top
 }

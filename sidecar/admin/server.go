@@ -1,6 +1,6 @@
 // Package admin serves a running mirror's health, status and metrics over
-// HTTP. It reads status reports and changes nothing itself; a reload of the config
-// can be asked for.
+// HTTP, and says where its consumer groups would go on. It changes nothing itself; a
+// reload of the config can be asked for.
 package admin
 
 import (
@@ -31,10 +31,17 @@ type Server struct {
 	http     http.Server
 }
 
-// Listen opens the config's address and makes a server that takes a report from
-// source for each request, from any goroutine. Run or Close must follow. reload
-// may be called by several at a time.
-func Listen(c config.Admin, source func() status.Report, reload Reload, log *slog.Logger) (*Server, error) {
+// Answers is where the server has its answers from. All may be called by several
+// goroutines at a time.
+type Answers struct {
+	Status    func() status.Report
+	Reload    Reload
+	Translate Translate
+	Lag       Lag
+}
+
+// Listen opens the config's address and makes a server. Run or Close must follow.
+func Listen(c config.Admin, answers Answers, log *slog.Logger) (*Server, error) {
 	l, err := net.Listen("tcp", c.Listen)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -43,7 +50,7 @@ func Listen(c config.Admin, source func() status.Report, reload Reload, log *slo
 		return nil, fmt.Errorf("admin.listen = %q: %w", c.Listen, err)
 	}
 	return &Server{listener: l, http: http.Server{
-		Handler:           handler(source, reload, metrics.NewRegistry(source, c.Granularity)),
+		Handler:           handler(answers, metrics.NewRegistry(answers.Status, c.Granularity)),
 		ReadHeaderTimeout: requestTimeout,
 		ReadTimeout:       requestTimeout,
 		WriteTimeout:      answerTimeout,

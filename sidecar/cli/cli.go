@@ -70,7 +70,7 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 }
 
 func commands() []*cli.Command {
-	all := []*cli.Command{runCommand(), reloadCommand(), validateCommand(), pluginCommand(), demoCommand(), versionCommand()}
+	all := []*cli.Command{runCommand(), reloadCommand(), validateCommand(), translateCommand(), lagCommand(), pluginCommand(), demoCommand(), versionCommand()}
 	for _, c := range all {
 		c.HideHelpCommand = true
 		c.OnUsageError = asUsageError

@@ -3,12 +3,8 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -35,16 +31,11 @@ Examples:
    mirror reload --address 127.0.0.1:9464 -o json
    mirror validate -c mirror.toml && mirror reload -c mirror.toml`,
 		Flags: []cli.Flag{
-			configFlag(),
-			&cli.StringFlag{Name: "address", Usage: "`HOST:PORT` of the admin server, where it is not the config's"},
-			outputFlag(),
+			configFlag(), addressFlag(), outputFlag(),
 		},
 		Action: askReload,
 	}
 }
-
-// reloadPatience is how long a mirror may take to answer.
-const reloadPatience = time.Minute
 
 func askReload(c *cli.Context) error {
 	if err := noArguments(c); err != nil {
@@ -58,61 +49,20 @@ func askReload(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(c.Context, http.MethodPost, "http://"+address+admin.ReloadPath, nil)
+	answer, code, err := askMirror(c, address, http.MethodPost, admin.ReloadPath, asJSON)
 	if err != nil {
-		return fmt.Errorf("ask for a reload: %w", err)
-	}
-	if asJSON {
-		req.Header.Set("Accept", "application/json")
-	}
-	client := http.Client{Timeout: reloadPatience, Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := client.Do(req)
-	if err != nil {
-		return fmt.Errorf("no mirror answers at %s: %w; does it run, and with this admin.listen? Give its --address where not", address, errors.Unwrap(err))
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return fmt.Errorf("the answer of the mirror at %s: %w", address, err)
+		return err
 	}
 	switch {
-	case resp.StatusCode == http.StatusOK, resp.StatusCode == http.StatusUnprocessableEntity && asJSON:
+	case code == http.StatusOK, code == http.StatusUnprocessableEntity && asJSON:
 		_, err = c.App.Writer.Write(answer)
-		if err == nil && resp.StatusCode != http.StatusOK {
+		if err == nil && code != http.StatusOK {
 			err = errors.New("the config is refused, nothing has changed")
 		}
 		return err
-	case resp.StatusCode == http.StatusUnprocessableEntity:
+	case code == http.StatusUnprocessableEntity:
 		return errors.New(strings.TrimSpace(string(answer)))
 	default:
-		return fmt.Errorf("the mirror at %s answers %s: %s", address, resp.Status, strings.TrimSpace(string(answer)))
+		return fmt.Errorf("the mirror at %s answers %s", address, told(code, answer))
 	}
-}
-
-// adminAddress is where the running mirror of the command line answers.
-func adminAddress(c *cli.Context) (string, error) {
-	if address := c.String("address"); c.IsSet("address") {
-		host, port, err := net.SplitHostPort(address)
-		n, bad := strconv.ParseUint(port, 10, 16)
-		if err != nil || host == "" || bad != nil || n == 0 {
-			return "", usagef("--address %s is not host:port, like 127.0.0.1:9464", address)
-		}
-		return address, nil
-	}
-	file := c.String("config")
-	listen, err := config.AdminListen(file)
-	if err != nil {
-		return "", err
-	}
-	host, port, err := net.SplitHostPort(listen)
-	switch {
-	case listen == "":
-		return "", fmt.Errorf("%s switches the admin server off: send SIGHUP to the mirror instead", file)
-	case err != nil || port == "0":
-		return "", fmt.Errorf("%s lets the system choose the admin port: give --address, as the mirror's log says it", file)
-	}
-	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() { // listens everywhere: ask here
-		host = "localhost"
-	}
-	return net.JoinHostPort(host, port), nil
 }

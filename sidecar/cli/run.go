@@ -79,7 +79,7 @@ func mirror(ctx context.Context, cfg *config.Config, log *slog.Logger, level *sl
 	})
 	run := m.Run
 	if cfg.Admin.Listen != "" {
-		server, err := admin.Listen(cfg.Admin, m.Status, reloader.Request, log)
+		server, err := admin.Listen(cfg.Admin, admin.Answers{Status: m.Status, Reload: reloader.Request, Translate: m.Translate, Lag: m.Lag}, log)
 		if err != nil {
 			m.Close()
 			return err

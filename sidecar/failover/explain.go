@@ -2,7 +2,6 @@ package failover
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -13,11 +12,19 @@ import (
 	"mirror/sidecar/status"
 )
 
-// ErrOff is why nothing can be said of groups: nobody follows them.
-var ErrOff = errors.New("checkpoints are off")
+// Why nothing can be said of groups, or of one.
+var (
+	ErrOff     error = silence("checkpoints are off")
+	ErrNoGroup error = silence("no such group")
+)
 
-// ErrNoGroup is a group that is not there, or not followed.
-var ErrNoGroup = errors.New("no such group")
+// silence is an error that is an answer: there is nothing to say.
+type silence string
+
+func (s silence) Error() string { return string(s) }
+
+// NothingToSay tells it from trouble.
+func (silence) NothingToSay() bool { return true }
 
 // Explain says where a group would go on at the target, as it is now, for all
 // mirrored partitions that it has offsets of, or those of one topic, and what a sync

@@ -82,3 +82,6 @@ func (f *Flow) Explain(ctx context.Context, group, topic string) (status.GroupTr
 func (f *Flow) Lag(ctx context.Context, each func(status.GroupLag)) error {
 	return f.failover.Lag(ctx, each)
 }
+
+// Name is the flow's, "from->to".
+func (f *Flow) Name() string { return f.cfg().Name() }

@@ -178,3 +178,16 @@ const (
 	ByGroup      = "group"      // where the group on the target stands
 	ByCheckpoint = "checkpoint" // where the checkpoints say
 )
+
+// Translations is the answer about a group, of each flow that follows it. Its JSON is a
+// contract.
+type Translations struct {
+	Groups []GroupTranslation `json:"groups"`
+	Errors []string           `json:"errors"` // of flows that cannot tell
+}
+
+// Lags is the answer about all groups. Its JSON is a contract.
+type Lags struct {
+	Groups []GroupLag `json:"groups"` // by flow, then name
+	Errors []string   `json:"errors"` // of flows that cannot tell
+}
