@@ -132,6 +132,13 @@ func (l *Lane) Waiting(k Key) (n int) {
 	return n
 }
 
+// Partitions is how many the lane has.
+func (l *Lane) Partitions() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.partitions)
+}
+
 // Halted says that a plugin has halted a partition, which and why. That lasts until
 // plugins are swapped.
 func (l *Lane) Halted(k Key) (plugin string, why error) {

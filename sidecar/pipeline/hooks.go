@@ -12,9 +12,23 @@ import (
 	"mirror/sidecar/status"
 )
 
-// heldMost is how many pieces of a partition may wait for a plugin before fetching
-// it pauses.
-const heldMost = 1000
+// How many pieces of a partition may wait for a plugin before fetching it pauses:
+// heldMost, and while the lane has few partitions each its share of heldTogether.
+// What was told counts until it is flushed, and a save of positions for every
+// thousand small transactions costs more than all that plugins do with them.
+const (
+	heldMost     = 1_000
+	heldTogether = 32_000
+	heldByOne    = 8_000
+)
+
+// most is how many may wait now. The caller holds the lock.
+func (h *hooks) most() int {
+	if h.lane == nil {
+		return heldMost // of all together
+	}
+	return max(heldMost, min(heldByOne, heldTogether/max(h.lane.Partitions(), 1)))
+}
 
 // hooks is a lane's plugins: what they are told, and how far that lets positions
 // go. Until they are loaded it keeps what is to be told: copying does not wait for
@@ -130,7 +144,7 @@ func (h *hooks) crowded(p *partition) bool {
 	if h.lane != nil {
 		n = h.lane.Waiting(p.plugged())
 	}
-	if n <= heldMost {
+	if n <= h.most() {
 		return false
 	}
 	if !h.paused[p] {
@@ -145,7 +159,7 @@ func (h *hooks) relieved() (ps []*partition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for p := range h.paused {
-		if h.lane != nil && h.lane.Waiting(p.plugged()) <= heldMost/2 {
+		if h.lane != nil && h.lane.Waiting(p.plugged()) <= h.most()/2 {
 			delete(h.paused, p)
 			ps = append(ps, p)
 		}

@@ -84,7 +84,7 @@ func TestOffsetSyncsAreWritten(t *testing.T) {
 func TestSmallTransactionsAreNotHeldUp(t *testing.T) {
 	l := newLab(t, offsetSync, func(f *config.Flow) { f.CommitInterval = time.Hour })
 	l.source.create("t", 1)
-	const n = heldMost/2 + 10 // records; a range and a marker each
+	const n = heldByOne/2 + 10 // records; a range and a marker each
 	all := values("t", 0, n)
 	l.source.transactions("t", true, slices.Collect(slices.Chunk(all, 1))...)
 	l.start()
