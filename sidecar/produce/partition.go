@@ -51,8 +51,11 @@ type Partition struct {
 	failures int       // in a row
 	retryAt  time.Time // nothing goes out before
 	retry    *time.Timer
-	refusal  *Refusal // to be said once sent[0] is acknowledged
-	stopped  bool     // takes nothing until Reset
+
+	lingerTo  time.Time // what waits may grow until then; zero: it does not linger
+	lingering *time.Timer
+	refusal   *Refusal // to be said once sent[0] is acknowledged
+	stopped   bool     // takes nothing until Reset
 }
 
 // Topic is the name of the topic on the target.
@@ -227,6 +230,7 @@ func (p *Partition) drop() {
 
 func (p *Partition) dropWaiting() {
 	p.compacting = nil // whoever is at it will find that it is not his any more
+	p.endLinger()
 	release(p.waiting)
 	p.waiting = nil
 }
@@ -276,7 +280,7 @@ func (p *Partition) take(session int64) *sent {
 	if len(p.sent) == 0 {
 		p.ready()
 	}
-	if p.next == len(p.sent) && (p.out > 0 && p.grows() || !p.assign()) {
+	if p.next == len(p.sent) && (p.grows() && (p.out > 0 || p.lingers()) || !p.assign()) {
 		return nil
 	}
 	s := p.sent[p.next]
@@ -300,6 +304,7 @@ func (p *Partition) assign() bool {
 	if len(p.waiting) == 0 || p.compacting != nil || p.refusal != nil {
 		return false
 	}
+	p.endLinger()
 	e, n := p.merge()
 	if n == 0 {
 		e, n = p.waiting[0], 1
