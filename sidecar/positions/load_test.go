@@ -118,7 +118,7 @@ func TestLoadInManyAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := tg.open(t)
-	// Six records of 0.9 MB cannot be in one answer of partitionBytes.
+	// Six records of 0.9 MB cannot be in one answer of a megabyte.
 	blob := strings.Repeat("x", 900_000)
 	want := map[Key]Position{}
 	for n := range int32(6) {
