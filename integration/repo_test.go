@@ -89,7 +89,7 @@ var layers = [][]string{
 	{"batch", "config", "embedded"},
 	{"status"},
 	{"policy", "cluster", "metrics", "compare", "wire", "reload"},
-	{"fetch", "produce", "positions", "offsets", "topics", "groups", "admin"},
+	{"fetch", "produce", "positions", "offsets", "state", "topics", "groups", "admin"},
 	{"resume", "failover"},
 	{"pipeline"},
 	{"."}, // the wiring

@@ -168,6 +168,7 @@ func grantFlow(e *contract.Env, f contract.Flow, from, to string, topics ...stri
 	grant(e, f.Target, to, f.From+"."+e.Topic(""), rights(e, "target", "their targets"))
 	grant(e, f.Target, to, "mm2-offsets."+f.From+".internal", rights(e, "target", "the positions topic"))
 	grant(e, f.Target, to, "mm2-offset-syncs."+f.From+".internal", rights(e, "target", "the topic of offset syncs"))
+	grant(e, f.Target, to, "mm2-plugin-state."+f.From+".", rights(e, "target", "the topics of plugins' state"))
 }
 
 // TestSecureKafka goes both ways between two secured clusters, so that fetching

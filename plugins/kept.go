@@ -3,6 +3,7 @@ package plugins
 import (
 	"bytes"
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -12,7 +13,7 @@ import (
 
 // Kept is the state of a source partition that a plugin has flushed: keys and values,
 // sorted, each pair in one piece of memory with a slice header beside it. Who loads it
-// uses it alone, then the lane does. Only Doubt may be called by others.
+// uses it alone, then the lane does. Only Doubt and DoubtAll may be called by others.
 type Kept struct {
 	topicID [16]byte // whose it is; zero: not known
 	pairs   []pair   // in the order of their keys
@@ -21,6 +22,7 @@ type Kept struct {
 
 	mu     sync.Mutex
 	doubts map[string]uint64 // keys of which it is not known what the store has; when that began
+	all    uint64            // the same of all keys that are kept; 0: of none
 	last   uint64
 }
 
@@ -84,7 +86,9 @@ func (k *Kept) Load(topicID [16]byte, key, value []byte) {
 // Loaded says that there is nothing more to load for now.
 func (k *Kept) Loaded() {
 	k.settle()
-	k.pairs = slices.Clip(k.pairs)
+	if cap(k.pairs) > len(k.pairs)+len(k.pairs)/8 {
+		k.pairs = slices.Clone(k.pairs)
+	}
 }
 
 // settle sorts what was loaded in.
@@ -185,29 +189,57 @@ func (k *Kept) Doubt(key []byte) {
 	k.doubts[string(key)] = k.last
 }
 
-// DoubtAll says that the store has lost everything. It is for who loads it, or the lane.
+// DoubtAll says that the store has lost everything.
 func (k *Kept) DoubtAll() {
-	for _, p := range k.pairs {
-		k.Doubt(p.name())
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.last++
+	k.all = k.last
+}
+
+// TopicID is whose it is; zero: not known.
+func (k *Kept) TopicID() [16]byte { return k.topicID }
+
+// Pairs are the keys that are kept, in order, with their values.
+func (k *Kept) Pairs() iter.Seq2[[]byte, []byte] {
+	return func(yield func([]byte, []byte) bool) {
+		for _, p := range k.pairs {
+			if !yield(p.name(), p.value()) {
+				return
+			}
+		}
 	}
+}
+
+// Doubted are the keys of which it is not known what the store has.
+func (k *Kept) Doubted() []string {
+	keys, _ := k.doubted()
+	return keys
 }
 
 // doubted are the keys in doubt, the last one first, and until when those are.
 func (k *Kept) doubted() (keys []string, until uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(k.doubts) == 0 {
-		return nil, k.last
+	if len(k.doubts) > 0 {
+		keys = slices.Collect(maps.Keys(k.doubts))
+		slices.SortFunc(keys, func(a, b string) int { return cmp.Compare(k.doubts[b], k.doubts[a]) })
 	}
-	keys = slices.Collect(maps.Keys(k.doubts))
-	slices.SortFunc(keys, func(a, b string) int { return cmp.Compare(k.doubts[b], k.doubts[a]) })
+	if k.all == 0 {
+		return keys, k.last
+	}
+	for _, p := range k.pairs {
+		if _, ok := k.doubts[string(p.name())]; !ok {
+			keys = append(keys, string(p.name()))
+		}
+	}
 	return keys, k.last
 }
 
 func (k *Kept) doubtful() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return len(k.doubts) > 0
+	return len(k.doubts) > 0 || k.all > 0
 }
 
 // sure forgets the doubts up to then: what is kept has been written.
@@ -217,5 +249,8 @@ func (k *Kept) sure(until uint64) {
 	maps.DeleteFunc(k.doubts, func(_ string, since uint64) bool { return since <= until })
 	if len(k.doubts) == 0 {
 		k.doubts = nil
+	}
+	if k.all <= until {
+		k.all = 0
 	}
 }

@@ -25,17 +25,23 @@ func (e *Env) sparseOffsetSync() string {
 // sparsePlugin is the file of the example in C.
 func (e *Env) sparsePlugin() string {
 	e.Helper()
+	return e.above("examples", "plugins", "c", "sparse.wasm")
+}
+
+// above is a file of the tree.
+func (e *Env) above(path ...string) string {
+	e.Helper()
 	dir, err := os.Getwd()
 	if err != nil {
 		e.Fatal(err)
 	}
 	for {
-		file := filepath.Join(dir, "examples", "plugins", "c", "sparse.wasm")
+		file := filepath.Join(append([]string{dir}, path...)...)
 		if _, err := os.Stat(file); err == nil {
 			return file
 		}
 		if dir == filepath.Dir(dir) {
-			e.Fatal("examples/plugins/c/sparse.wasm is nowhere above the test")
+			e.Fatalf("%s is nowhere above the test", filepath.Join(path...))
 		}
 		dir = filepath.Dir(dir)
 	}

@@ -178,7 +178,7 @@ static i32 fill_state(void) {
 
 /* state "last" is the last source offset that it was told, "sum" how many records: it is
  * never behind where a partition begins */
-static i32 count(mirror_frame *f, u32 len) {
+static i32 remember(mirror_frame *f) {
 	for (u32 i = 0; i < f->count; i++) {
 		mirror_i64 last = -1, sum = 0;
 		mirror_state_get(i, "last", 4, &last, 8);
@@ -201,7 +201,7 @@ static i32 count(mirror_frame *f, u32 len) {
 			if (mirror_state_put(i, "last", 4, &last, 8) || mirror_state_put(i, "sum", 3, &sum, 8)) return -1;
 		}
 	}
-	return echo(f, len);
+	return 0;
 }
 
 #ifdef GROUPS
@@ -285,7 +285,11 @@ static i32 act(const char *what, mirror_frame *f, u32 len) {
 	if (same(what, "state")) return state(f);
 	if (same(what, "wildstate")) return wild_state(f);
 	if (same(what, "fillstate")) return fill_state();
-	if (same(what, "count")) return count(f, len);
+	if (same(what, "remember")) return remember(f);
+	if (same(what, "count")) {
+		i32 r = remember(f);
+		return r ? r : echo(f, len);
+	}
 	if (same(what, "keep")) { /* a frame across calls: what is there now is another */
 		if (!kept) kept = f;
 		record("frames", MIRROR_NO_ENTRY, kept, len);

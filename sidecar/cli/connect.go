@@ -17,11 +17,12 @@ import (
 	"mirror/sidecar/offsets"
 	"mirror/sidecar/policy"
 	"mirror/sidecar/positions"
+	"mirror/sidecar/state"
 )
 
 // connect asks the clusters whether the mirror can work, and writes what is in
-// order and which topics there are. It goes on after a problem, to find all.
-func connect(ctx context.Context, cfg *config.Config, clusters map[string]*cluster.Cluster, w io.Writer) error {
+// order and which topics there are. states are the topics of plugins' state, by flow. It goes on after a problem, to find all.
+func connect(ctx context.Context, cfg *config.Config, clusters map[string]*cluster.Cluster, states [][]string, w io.Writer) error {
 	var problems []error
 	reached := map[string]*cluster.Cluster{}
 	for _, alias := range slices.Sorted(maps.Keys(cfg.Clusters)) {
@@ -38,8 +39,8 @@ func connect(ctx context.Context, cfg *config.Config, clusters map[string]*clust
 		fmt.Fprintf(w, "cluster %s: ok, %s\n", alias, count(brokers, "broker"))
 		reached[alias] = c
 	}
-	for _, f := range cfg.Flows {
-		k := &flowCheck{Flow: f, policy: policy.New(f.Naming, f.From, f.To), source: reached[f.From], target: reached[f.To]}
+	for i, f := range cfg.Flows {
+		k := &flowCheck{Flow: f, states: states[i], policy: policy.New(f.Naming, f.From, f.To), source: reached[f.From], target: reached[f.To]}
 		k.run(ctx)
 		problems = append(problems, k.problems...)
 		if len(k.problems) == 0 && k.source == clusters[f.From] && k.target == clusters[f.To] {
@@ -109,6 +110,7 @@ func checkCluster(ctx context.Context, c *cluster.Cluster, needs []need) (broker
 // or there is nothing to check.
 type flowCheck struct {
 	config.Flow
+	states         []string // topics of plugins' state
 	policy         *policy.Policy
 	source, target *cluster.Cluster
 	topics         []cluster.Topic // that would be mirrored, by name
@@ -130,6 +132,37 @@ func (k *flowCheck) run(ctx context.Context) {
 		k.checkMirrorMaker(ctx)
 	}
 	k.checkSyncs(ctx)
+	k.checkStates(ctx)
+}
+
+// checkStates checks the topics of plugins' state.
+func (k *flowCheck) checkStates(ctx context.Context) {
+	if k.target == nil || len(k.states) == 0 {
+		return
+	}
+	found, err := k.target.Topics(ctx, k.states)
+	if err != nil {
+		k.problem(k.target, err)
+		return
+	}
+	for _, name := range k.states {
+		t, ok := found[name]
+		switch {
+		case !ok:
+			k.checkCreation(ctx, k.target, []string{name})
+			continue
+		case t.Err != nil:
+			k.problem(k.target, t.Err)
+			continue
+		case len(t.Partitions) < state.Partitions:
+			k.problem(k.target, fmt.Errorf("topic %s has %s, a plugin's state needs %d: add them, or delete it, and the plugin begins without state",
+				name, count(len(t.Partitions), "partition"), state.Partitions))
+		}
+		k.checkRights(ctx, k.target, []string{name}, kmsg.ACLOperationWrite, kmsg.ACLOperationRead)
+		if policy, err := k.target.CleanupPolicy(ctx, name); err == nil && policy != "" && policy != "compact" {
+			k.problem(k.target, fmt.Errorf("topic %s: cleanup.policy is not compact but %q, so plugins' state is lost in time: alter it to compact", name, policy))
+		}
+	}
 }
 
 // checkSyncs checks the topic of offset syncs, if a plugin writes any.

@@ -58,13 +58,14 @@ func validate(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := checkPlugins(c.Context, cfg); err != nil {
+	states, err := checkPlugins(c.Context, cfg)
+	if err != nil {
 		return err
 	}
 	if c.Bool("connect") {
 		ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
 		defer cancel()
-		return connect(ctx, cfg, clusters, c.App.Writer)
+		return connect(ctx, cfg, clusters, states, c.App.Writer)
 	}
 	for _, f := range cfg.Flows {
 		fmt.Fprintf(c.App.Writer, "flow %s: ok\n", f.Name())
@@ -74,13 +75,14 @@ func validate(c *cli.Context) error {
 }
 
 // checkPlugins loads the plugins of all flows as run does, with their own config,
-// and drops them.
-func checkPlugins(ctx context.Context, cfg *config.Config) error {
+// and drops them. The result is the topics that they keep state in, by flow.
+func checkPlugins(ctx context.Context, cfg *config.Config) (states [][]string, err error) {
 	var problems []error
 	for i := range cfg.Flows {
-		problems = append(problems, pipeline.CheckPlugins(ctx, &cfg.Flows[i]))
+		topics, err := pipeline.CheckPlugins(ctx, &cfg.Flows[i])
+		states, problems = append(states, topics), append(problems, err)
 	}
-	return errors.Join(problems...)
+	return states, errors.Join(problems...)
 }
 
 // openClusters reads the files of all clusters but embedded ones, which need

@@ -35,13 +35,20 @@ var (
 		"Ranges that the plugin was not told because of its failure policy.")
 	pluginMemory = pluginDesc("mirror_plugin_memory_bytes",
 		"Memory of the plugin's instances.")
+	pluginStateBytes = pluginDesc("mirror_plugin_state_bytes",
+		"State that the plugin keeps of all partitions, as limits.state counts it.")
+	pluginStateKeys = pluginDesc("mirror_plugin_state_keys",
+		"Keys of the state that the plugin keeps.")
+	pluginStateRefused = pluginDesc("mirror_plugin_state_refused_total",
+		"Changes of state that were refused because a partition's is at its limit.")
 	pluginCounter = pluginDesc("mirror_plugin_own_total",
 		"Counters that the plugin has defined; series is the name, with its labels.", "series")
 	pluginGauge = pluginDesc("mirror_plugin_own",
 		"Gauges that the plugin has defined, by lane; series is the name, with its labels.", "lane", "series")
 
 	pluginDescs = []*prometheus.Desc{pluginInfo, pluginGeneration, pluginState, pluginHalted, pluginWaiting, pluginCalls,
-		pluginFailures, pluginSeconds, pluginEmits, pluginSkipped, pluginMemory, pluginCounter, pluginGauge}
+		pluginFailures, pluginSeconds, pluginEmits, pluginSkipped, pluginMemory, pluginStateBytes,
+		pluginStateKeys, pluginStateRefused, pluginCounter, pluginGauge}
 )
 
 func pluginDesc(name, help string, labels ...string) *prometheus.Desc {
@@ -68,6 +75,9 @@ func collectPlugins(to chan<- prometheus.Metric, f *status.Flow) {
 		counter(to, pluginEmits, p.Emits, f.Name, p.Name)
 		counter(to, pluginSkipped, p.Skipped, f.Name, p.Name)
 		gauge(to, pluginMemory, float64(p.Memory), f.Name, p.Name)
+		gauge(to, pluginStateBytes, float64(p.StateBytes), f.Name, p.Name)
+		gauge(to, pluginStateKeys, float64(p.StateKeys), f.Name, p.Name)
+		counter(to, pluginStateRefused, p.StateRefused, f.Name, p.Name)
 		for _, s := range p.Series {
 			if s.Counter {
 				counter(to, pluginCounter, uint64(s.Value), f.Name, p.Name, s.Name)

@@ -66,7 +66,7 @@ func (l *lane) giveUp(g *generation, due chan struct{}) {
 	}
 	g.sets[l.number].Close()
 	g.sets[l.number] = nil
-	g.release()
+	g.release(l.flow)
 }
 
 func wake(c chan<- struct{}) {

@@ -226,7 +226,7 @@ func TestCheckpointsThatNothingTranslatesAreRefused(t *testing.T) {
 		f := parse(c.guest, c.checkpoints)
 		l := newLab(t, translating)
 		l.cfg.Groups = f.Groups
-		checked := CheckPlugins(t.Context(), &f)
+		_, checked := CheckPlugins(t.Context(), &f)
 		r := l.start()
 		p, prepared := r.Prepare(context.Background(), f)
 		if p != nil {

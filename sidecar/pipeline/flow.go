@@ -13,8 +13,8 @@
 // prepare.go do the work in between, drain.go ends it. Plugins, if there are any,
 // are told of what is acknowledged before a position is saved: generation.go loads
 // them, plugged.go gives the lanes theirs, hooks.go and told.go say what they are
-// told, sink.go writes what they emit, translate.go asks them where groups go on,
-// which failover.go has the groups do.
+// told, sink.go writes what they emit, states.go keeps what they put, translate.go asks
+// them where groups go on, which failover.go has the groups do.
 package pipeline
 
 import (
@@ -72,6 +72,8 @@ type Flow struct {
 	generations    atomic.Uint64 // of plugins, so far
 	started        atomic.Bool   // Run was called
 	pluginsLoaded  chan struct{} // closed when the first are, or never will be
+	opened         chan struct{} // closed when the positions are read, and topics looked up
+	states         states        // of plugins
 	latencies      latencies
 
 	store *positions.Store        // once started
@@ -108,6 +110,7 @@ func New(o Options) *Flow {
 		changed:       make(chan struct{}, 1),
 		failoverStale: make(chan struct{}, 1),
 		pluginsLoaded: make(chan struct{}),
+		opened:        make(chan struct{}),
 		state:         status.Starting,
 		reason:        "connecting",
 		partitions:    map[positions.Key]*partition{},
@@ -129,6 +132,7 @@ func New(o Options) *Flow {
 		MaxDecompressed: maxDecompressed,
 		Failed:          func(err error) { f.trouble(&f.targetTrouble, status.ErrorTargetConnection, err) },
 	})
+	f.states = states{flow: f, open: map[stateName]*openState{}}
 	f.keeper = newKeeper(f)
 	f.sink = newSink(f)
 	f.failover = f.newFailover()
@@ -233,6 +237,7 @@ func (f *Flow) start(ctx context.Context) bool {
 	for n := 0; ; n++ {
 		err := f.open(ctx)
 		if err == nil {
+			close(f.opened)
 			f.setState(status.Running, "")
 			f.log.Info("copying", "topics", f.topicCount(), "lanes", len(f.lanes))
 			return true

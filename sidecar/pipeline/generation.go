@@ -13,11 +13,13 @@ import (
 	"mirror/plugins"
 	"mirror/plugins/offsetsync"
 	"mirror/sidecar/config"
+	"mirror/sidecar/state"
 )
 
 // Prepared is a config of a flow whose plugins are loaded, each with an instance
 // for each lane: nothing that could fail is left to do.
 type Prepared struct {
+	flow       *Flow
 	config     config.Flow
 	generation *generation // nil: without plugins
 	same       bool        // the plugins are those that run
@@ -47,7 +49,7 @@ func (f *Flow) PluginFiles() map[string][sha256.Size]byte {
 // Discard gives up what is not applied.
 func (p *Prepared) Discard() {
 	if p.generation != nil && !p.same {
-		p.generation.discard()
+		p.generation.discard(p.flow)
 	}
 }
 
@@ -60,21 +62,22 @@ type generation struct {
 	sets    []*plugins.Set // by lane, until the lane takes it
 	lanes   atomic.Int32   // that use it
 	modules []plugins.Module
+	states  map[string]*openState // by plugin
 }
 
-func (g *generation) discard() {
+func (g *generation) discard(f *Flow) {
 	for _, s := range g.sets {
 		if s != nil {
 			s.Close()
 		}
 	}
-	g.Close()
+	g.close(f)
 }
 
 // release says that one lane less uses it.
-func (g *generation) release() {
+func (g *generation) release(f *Flow) {
 	if g.lanes.Add(-1) == 0 {
-		g.Close()
+		g.close(f)
 	}
 }
 
@@ -86,7 +89,8 @@ func (f *Flow) Prepare(ctx context.Context, c config.Flow) (*Prepared, error) {
 		return nil, fmt.Errorf("flow %s: %w", c.Name(), err)
 	}
 	if !f.started.Load() { // it loads them itself
-		return &Prepared{config: c, same: true}, CheckPlugins(ctx, &c)
+		_, err := CheckPlugins(ctx, &c)
+		return &Prepared{flow: f, config: c, same: true}, err
 	}
 	select {
 	case <-f.pluginsLoaded:
@@ -103,13 +107,20 @@ func (f *Flow) Prepare(ctx context.Context, c config.Flow) (*Prepared, error) {
 		if err != nil {
 			return nil, fmt.Errorf("flow %s: %w", c.Name(), err)
 		}
-		return &Prepared{config: c, generation: now, same: true}, nil
+		return &Prepared{flow: f, config: c, generation: now, same: true}, nil
 	}
 	g, err := f.load(ctx, specs, &c)
+	if err == nil && g != nil {
+		reading, cancel := context.WithTimeout(ctx, readStateTime)
+		defer cancel()
+		if err = g.keepState(reading, f); err != nil {
+			g.discard(f)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("flow %s: %w", c.Name(), err)
 	}
-	return &Prepared{config: c, generation: g}, nil
+	return &Prepared{flow: f, config: c, generation: g}, nil
 }
 
 // same says whether g is made of just this.
@@ -153,8 +164,8 @@ func specOf(p config.Plugin) (plugins.Spec, error) {
 }
 
 // CheckPlugins loads the plugins of a config as a flow does, has each begin with its
-// own config, and drops them.
-func CheckPlugins(ctx context.Context, c *config.Flow) error {
+// own config, and drops them. It returns the topics on the target that they keep state in.
+func CheckPlugins(ctx context.Context, c *config.Flow) (stateTopics []string, err error) {
 	specs, err := specsOf(c)
 	if err == nil && len(specs) > 0 {
 		var g *plugins.Generation
@@ -166,12 +177,16 @@ func CheckPlugins(ctx context.Context, c *config.Flow) error {
 				set.Close()
 				err = checkTranslates(c, g.Modules())
 			}
+			for plugin := range g.Schemas() {
+				stateTopics = append(stateTopics, state.TopicName(c.From, plugin, c.Naming.Separator))
+			}
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("flow %s: %w", c.Name(), err)
+		return nil, fmt.Errorf("flow %s: %w", c.Name(), err)
 	}
-	return nil
+	slices.Sort(stateTopics)
+	return stateTopics, nil
 }
 
 // load compiles plugins and makes their instances; nil where there are none.
@@ -184,15 +199,15 @@ func (f *Flow) load(ctx context.Context, specs []plugins.Spec, c *config.Flow) (
 	if err != nil {
 		return nil, err
 	}
-	g := &generation{Generation: loaded, number: number, specs: specs, config: c.Plugins, modules: loaded.Modules()}
+	g := &generation{Generation: loaded, number: number, specs: specs, config: c.Plugins, modules: loaded.Modules(), states: map[string]*openState{}}
 	if err := checkTranslates(c, g.modules); err != nil {
-		g.discard()
+		g.discard(f)
 		return nil, err
 	}
 	for i := range f.lanes {
 		set, err := loaded.Instantiate(ctx, i)
 		if err != nil {
-			g.discard()
+			g.discard(f)
 			return nil, err
 		}
 		g.sets = append(g.sets, set)

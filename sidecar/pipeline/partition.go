@@ -70,6 +70,7 @@ type partition struct {
 	seenAtEnd          time.Time // when there was last nothing that waited, zero: never yet
 	hooks              *hooks    // the plugins that know of it, nil: none do
 	toldTo             int64     // the last source offset that they know of
+	logStart           int64     // of the source, as they know it; -1: they do not
 	telling            []resume.Range
 }
 

@@ -59,7 +59,7 @@ func (f *Flow) stopPlugins() {
 			l.giveUp(next, due)
 		}
 		if now != nil {
-			now.release()
+			now.release(f)
 		}
 	}
 	f.sink.close()
@@ -81,6 +81,10 @@ func (f *Flow) loadPlugins(ctx context.Context) {
 		return
 	}
 	known := f.replays(ctx, c)
+	if err := f.readStates(ctx, g); err != nil { // the flow ends
+		g.discard(f)
+		return
+	}
 	g.lanes.Store(int32(len(f.lanes)))
 	f.mu.Lock()
 	f.generation = g
@@ -150,7 +154,7 @@ func (l *lane) swap(ctx context.Context) {
 		next.sets[l.number] = nil
 	}
 	if old != nil {
-		old.release()
+		old.release(l.flow)
 	}
 	close(due)
 	l.flow.agenda.hurry() // what the old one has halted
@@ -198,6 +202,6 @@ func (p *partition) unplug() {
 // assign begins what the plugins are told of the partition. The caller holds the
 // lock.
 func (p *partition) assign(h *hooks, kind abi.Event, at positions.Position, logStart, targetEnd int64) {
-	p.hooks, p.toldTo = h, at.Offset
+	p.hooks, p.toldTo, p.logStart = h, at.Offset, logStart
 	h.happened(p.event(kind, at.Offset, logStart, targetEnd))
 }

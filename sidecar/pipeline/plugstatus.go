@@ -78,6 +78,9 @@ func add(p *status.Plugin, s plugins.Status) {
 	p.Emits += s.Emits
 	p.Skipped += s.Skipped
 	p.Memory += int64(s.Memory)
+	p.StateBytes += s.StateBytes
+	p.StateKeys += s.StateKeys
+	p.StateRefused += s.Refused
 	for h, n := range s.Calls {
 		p.Calls[h.String()] += n
 	}

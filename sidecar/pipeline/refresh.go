@@ -25,6 +25,7 @@ func (f *Flow) refreshLoop(ctx context.Context) {
 	defer tick.Stop()
 	leaving := f.leaving()
 	var retry <-chan time.Time
+	var gone map[string]bool // from the source, of those that plugins keep something of
 	for {
 		select {
 		case <-ctx.Done():
@@ -43,6 +44,8 @@ func (f *Flow) refreshLoop(ctx context.Context) {
 		}
 		err := f.refresh(ctx)
 		f.lookAhead(ctx)
+		f.tellLogStarts(ctx)
+		gone = f.forgetStates(ctx, gone)
 		failing := retry != nil
 		retry, leaving = nil, f.leaving()
 		switch {

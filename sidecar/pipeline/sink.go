@@ -16,6 +16,7 @@ import (
 	"mirror/sidecar/cluster"
 	"mirror/sidecar/config"
 	"mirror/sidecar/offsets"
+	"mirror/sidecar/state"
 	"mirror/sidecar/status"
 )
 
@@ -70,6 +71,9 @@ func (s *sink) write(ctx context.Context, plugin string, emits []plugins.Emit) e
 		case abi.EmitOffsetSync:
 			syncs = append(syncs, offsets.Sync{Topic: e.About.Topic, Partition: e.About.Partition, Upstream: e.Upstream, Downstream: e.Downstream})
 		case abi.EmitRecord:
+			if state.IsTopic(e.Record.Topic, s.flow.cfg().Naming.Separator) {
+				return fmt.Errorf("plugin %s: topic %q is for plugins' state, nobody else may write to it: change the plugin's emit.topics", plugin, e.Record.Topic)
+			}
 			if s.flow.writes(e.Record.Topic) {
 				return fmt.Errorf("plugin %s: topic %q holds mirrored records, nobody else may write to it: change the plugin's emit.topics", plugin, e.Record.Topic)
 			}

@@ -88,6 +88,40 @@ func (b *beginning) tell(logStart int64) {
 	}
 }
 
+// tellLogStarts tells plugins where the source has deleted records since they were told
+// last: what they keep about those is of no use any more.
+func (f *Flow) tellLogStarts(ctx context.Context) {
+	asked := map[cluster.TopicPartition]*partition{}
+	var ask []cluster.TopicPartition
+	for _, p := range f.all() {
+		p.mu.Lock()
+		told := p.hooks != nil && p.began
+		p.mu.Unlock()
+		if told {
+			ask = append(ask, sourcePartition(p))
+			asked[sourcePartition(p)] = p
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	for k, o := range f.source.ListOffsets(ctx, ask, cluster.EarliestOffset, config.ReadUncommitted) {
+		if o.Err == nil {
+			asked[k].startsAt(o.Offset)
+		}
+	}
+}
+
+// startsAt tells the plugins where the source's log starts, if it has not been there.
+func (p *partition) startsAt(logStart int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	// Until they are loaded a position that is told says how far positions may go.
+	if h := p.hooks; h != nil && h.plugins() != nil && logStart > p.logStart {
+		p.logStart = logStart
+		h.happened(p.event(abi.LogStartMoved, p.toldTo, logStart, p.position.TargetOffset+1))
+	}
+}
+
 // revoke tells the plugins that the partition is not the lane's any more.
 func (p *partition) revoke() {
 	p.mu.Lock()

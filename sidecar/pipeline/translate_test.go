@@ -133,7 +133,7 @@ func TestWhoMayTranslate(t *testing.T) {
 		"flow A->B: plugins translator (mirror.toml:12, " + path + ") and other (mirror.toml:20, " + path + ") both export mirror_on_groups: only one can translate groups' offsets, disable the other": &two,
 		"flow A->B: plugin translator (mirror.toml:12, " + path + "): it exports mirror_on_groups, and the config does not let it translate: set emit.groups, or take another plugin":                   &one,
 	} {
-		if err := CheckPlugins(t.Context(), c); err == nil || err.Error() != want {
+		if _, err := CheckPlugins(t.Context(), c); err == nil || err.Error() != want {
 			t.Errorf("%v\nwant %s", err, want)
 		}
 	}

@@ -199,6 +199,11 @@ type Plugin struct {
 	Skipped  uint64            `json:"skipped_ranges"`
 	// Memory is that of all instances.
 	Memory int64 `json:"memory_bytes"`
+	// StateBytes and StateKeys are what it keeps of all partitions, the bytes as
+	// limits.state counts them; StateRefused what it put and there was no room for.
+	StateBytes   int64  `json:"state_bytes"`
+	StateKeys    int    `json:"state_keys"`
+	StateRefused uint64 `json:"state_refused"`
 	// Series are metrics of the plugin's own.
 	Series []Series `json:"series"`
 }

@@ -1,0 +1,140 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"mirror/plugins"
+)
+
+// ErrTakenOver is the cause of an error of Write's when a mirror that began later keeps
+// the same state.
+var ErrTakenOver = errors.New("another mirror, which began later, keeps the plugin's state now")
+
+// writeTime is how long one Write may take.
+const writeTime = 10 * time.Second
+
+// Write implements plugins.Store.
+func (t *Topic) Write(ctx context.Context, changes []plugins.Change) error {
+	if err := t.take(ctx); err != nil {
+		return err
+	}
+	defer t.leave()
+	if err := t.write(ctx, changes); err != nil {
+		return t.explain("write", err)
+	}
+	return nil
+}
+
+func (t *Topic) write(ctx context.Context, changes []plugins.Change) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTime)
+	defer cancel()
+	records := make([]*kgo.Record, len(changes))
+	for i, c := range changes {
+		t.run.write++
+		records[i] = record(t.o.Name, t.o.Schema, c, t.run)
+	}
+	if err := t.writer.Write(ctx, records, t.prepare); err != nil {
+		return err
+	}
+	return t.settle(ctx, records)
+}
+
+// settle looks at the offsets of what was written. Others in between are those of a
+// predecessor that has not noticed yet, or of a request that was given up: their keys
+// are written again.
+func (t *Topic) settle(ctx context.Context, records []*kgo.Record) error {
+	next, own, gaps := map[int32]int64{}, map[int32]map[int64]bool{}, false
+	for _, r := range records {
+		n := r.Partition
+		if own[n] == nil {
+			own[n], next[n] = map[int64]bool{}, t.next[n]
+		}
+		if r.Offset < next[n] { // without a topic id nothing else tells
+			t.lost()
+			next[n] = 0
+		}
+		gaps = gaps || r.Offset > next[n]
+		own[n][r.Offset], next[n] = true, r.Offset+1
+	}
+	if gaps {
+		if err := t.between(ctx, own); err != nil {
+			return err
+		}
+	}
+	for n := range own {
+		t.next[n] = next[n]
+	}
+	for _, r := range records {
+		e, _ := parse(r) // it was made of one
+		t.seen[r.Partition] = e.stamp
+	}
+	return nil
+}
+
+// between reads what others have written between, or after, what is ours.
+func (t *Topic) between(ctx context.Context, own map[int32]map[int64]bool) error {
+	from := map[int32]int64{}
+	for n := range int32(Partitions) {
+		from[n] = t.next[n]
+	}
+	taken := false
+	_, err := t.o.Cluster.Read(ctx, t.o.Name, from, func(r *kgo.Record) {
+		e, err := parse(r)
+		if err != nil || e.schema != t.o.Schema || own[r.Partition][r.Offset] {
+			return
+		}
+		switch run := e.stamp.compareRun(t.run); {
+		case run > 0:
+			taken = true
+		case run < 0 || e.stamp.write < t.seen[r.Partition].write:
+			t.of(e.key).Doubt(e.name)
+		}
+	})
+	if err == nil && taken {
+		err = ErrTakenOver
+	}
+	return err
+}
+
+// Forget removes what is kept of a source topic that is gone, unless a lane has it.
+func (t *Topic) Forget(ctx context.Context, topic string) error {
+	if err := t.take(ctx); err != nil {
+		return err
+	}
+	defer t.leave()
+	var changes []plugins.Change
+	var keys []plugins.Key
+	t.mu.Lock()
+	for k, kept := range t.kept {
+		if k.Topic != topic || t.held[k] {
+			continue
+		}
+		keys = append(keys, k)
+		for _, name := range kept.Doubted() {
+			changes = append(changes, plugins.Change{Key: k, TopicID: kept.TopicID(), Name: []byte(name)})
+		}
+		for name := range kept.Pairs() {
+			changes = append(changes, plugins.Change{Key: k, TopicID: kept.TopicID(), Name: name})
+		}
+	}
+	t.mu.Unlock()
+	if len(changes) > 0 {
+		if err := t.write(ctx, changes); err != nil {
+			return t.explain("remove", err)
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, k := range keys {
+		if t.held[k] { // it is back
+			t.kept[k].DoubtAll()
+		} else {
+			delete(t.kept, k)
+		}
+	}
+	return nil
+}
