@@ -42,8 +42,8 @@ const keptRoom = 4 << 20
 // then handed to the target end as it is, or made anew, or skipped.
 func (p *partition) prepare(d fetch.Data, t *prepared) {
 	defer d.Frame.Release()
-	if end, ok := p.wants(d); ok {
-		p.walk(d, end, t)
+	if p.wants(d) {
+		p.walk(d, t)
 	}
 	p.mu.Lock()
 	p.inbox -= len(d.Set)
@@ -51,14 +51,13 @@ func (p *partition) prepare(d fetch.Data, t *prepared) {
 	p.unpause()
 }
 
-// wants also says how far the source may be copied.
-func (p *partition) wants(d fetch.Data) (end int64, ok bool) {
+func (p *partition) wants(d fetch.Data) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.end, d.Generation == p.generation
+	return d.Generation == p.generation
 }
 
-func (p *partition) walk(d fetch.Data, end int64, t *prepared) {
+func (p *partition) walk(d fetch.Data, t *prepared) {
 	aborted := batch.NewAborted(nil)
 	if p.flow.committed {
 		aborted = batch.NewAborted(d.Aborted)
@@ -89,7 +88,7 @@ func (p *partition) walk(d fetch.Data, end int64, t *prepared) {
 		if leader != epoch {
 			p.sees(leader, b.BaseOffset())
 		}
-		if err := p.pass(b, d, want, covered, last+1 < end, t); err != nil {
+		if err := p.pass(b, d, want, covered, t); err != nil {
 			p.unreadable(d.Generation, want, err)
 			return
 		}
@@ -106,12 +105,12 @@ func (p *partition) sees(epoch int32, offset int64) {
 }
 
 // pass sends one batch the way it has to go.
-func (p *partition) pass(b batch.Batch, d fetch.Data, want int64, aborted, more bool, t *prepared) error {
+func (p *partition) pass(b batch.Batch, d fetch.Data, want int64, aborted bool, t *prepared) error {
 	limit := p.dst.Limit()
 	path, reason := batch.Decide(b, batch.Conditions{
 		FetchOffset: want, MaxBytes: limit, TargetLogAppendTime: p.appendTime(), Aborted: aborted,
 	})
-	e := produce.Entry{First: max(want, b.BaseOffset()), Last: b.LastOffset(), LeaderEpoch: b.LeaderEpoch(), Sources: 1, More: more}
+	e := produce.Entry{First: max(want, b.BaseOffset()), Last: b.LastOffset(), LeaderEpoch: b.LeaderEpoch(), Sources: 1}
 	switch path {
 	case batch.PathRaw:
 		d.Frame.Retain()

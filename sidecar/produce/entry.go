@@ -24,9 +24,6 @@ type Entry struct {
 	LeaderEpoch int32
 	// Sources is the number of source batches in it.
 	Sources int
-	// More says that the source has records after it that may be copied at once:
-	// what waits for larger requests then waits for them, not for somebody to write.
-	More bool
 	// Reason is why the records were decoded, "": they were not.
 	Reason batch.Reason
 }

@@ -12,9 +12,6 @@ const (
 	// mergeTo is how large a merged batch may grow. Larger ones save nothing
 	// more: the cost of a request is spread thin by then.
 	mergeTo = 512 << 10
-	// linger is how long a batch may wait to become that large, of a partition of which
-	// the source has more.
-	linger = 5 * time.Millisecond
 	// compactTo is the same for batches that are recompressed, which is done
 	// only where a round trip is dear.
 	compactTo = 1 << 20
@@ -44,29 +41,6 @@ func (p *Partition) grows() bool {
 		}
 	}
 	return len(p.waiting) > 0
-}
-
-// lingers says that what waits and grows is not sent yet, though nothing is in flight:
-// more is on its way, and one large batch costs both ends less than some small ones. It
-// is bounded, because the source may be slow and the budget be with others.
-func (p *Partition) lingers() bool {
-	if !p.waiting[len(p.waiting)-1].More {
-		return false
-	}
-	now := time.Now()
-	if p.lingerTo.IsZero() {
-		p.lingerTo = now.Add(linger)
-		p.lingering = time.AfterFunc(linger, p.kick)
-	}
-	return now.Before(p.lingerTo)
-}
-
-// endLinger is for when what waited goes, or is dropped.
-func (p *Partition) endLinger() {
-	if p.lingering != nil {
-		p.lingering.Stop()
-		p.lingering, p.lingerTo = nil, time.Time{}
-	}
 }
 
 // mergeLimit is how large a merged batch may be.

@@ -51,11 +51,8 @@ type Partition struct {
 	failures int       // in a row
 	retryAt  time.Time // nothing goes out before
 	retry    *time.Timer
-
-	lingerTo  time.Time // what waits may grow until then; zero: it does not linger
-	lingering *time.Timer
-	refusal   *Refusal // to be said once sent[0] is acknowledged
-	stopped   bool     // takes nothing until Reset
+	refusal  *Refusal // to be said once sent[0] is acknowledged
+	stopped  bool     // takes nothing until Reset
 }
 
 // Topic is the name of the topic on the target.
@@ -230,7 +227,6 @@ func (p *Partition) drop() {
 
 func (p *Partition) dropWaiting() {
 	p.compacting = nil // whoever is at it will find that it is not his any more
-	p.endLinger()
 	release(p.waiting)
 	p.waiting = nil
 }
@@ -280,7 +276,7 @@ func (p *Partition) take(session int64) *sent {
 	if len(p.sent) == 0 {
 		p.ready()
 	}
-	if p.next == len(p.sent) && (p.grows() && (p.out > 0 || p.lingers()) || !p.assign()) {
+	if p.next == len(p.sent) && (p.out > 0 && p.grows() || !p.assign()) {
 		return nil
 	}
 	s := p.sent[p.next]
@@ -304,7 +300,6 @@ func (p *Partition) assign() bool {
 	if len(p.waiting) == 0 || p.compacting != nil || p.refusal != nil {
 		return false
 	}
-	p.endLinger()
 	e, n := p.merge()
 	if n == 0 {
 		e, n = p.waiting[0], 1
