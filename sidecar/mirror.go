@@ -116,6 +116,11 @@ func (m *Mirror) Status() status.Report {
 	}
 	r.Ready = len(r.Reasons) == 0
 	r.Config, r.Warnings = m.configStatus()
+	for i := range r.Flows {
+		if f := &r.Flows[i]; f.Failover.Problem != "" {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("flow %s, consumer groups: %s", f.Name, f.Failover.Problem))
+		}
+	}
 	return r
 }
 

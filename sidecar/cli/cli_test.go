@@ -74,6 +74,13 @@ func TestCommandLines(t *testing.T) {
 		{"validate -c GOOD --timeout soon", 64, "", "soon"},
 		{"validate -c GOOD --timeout 0s", 64, "", "more than 0"},
 		{"validate -c BAD", 1, "", `mirror.toml:9: flows[0].lane: unknown key`},
+		{"translate -c GOOD", 64, "", "want one GROUP"},
+		{"translate a b -c GOOD", 64, "", "want one GROUP"},
+		{"translate --help", 0, "mirror translate orders-service --topic orders", ""},
+		{"translate g --tpoic x -c GOOD", 64, "", `mirror translate has no flag --tpoic, did you mean "topic"?`},
+		{"translate g -c GOOD -o jsn", 64, "", `no output "jsn", did you mean "json"?`},
+		{"lag x -c GOOD", 64, "", `mirror lag takes no argument "x"`},
+		{"lag --help", 0, "mirror lag --flow 'primary->backup'", ""},
 		{"plugin inspect offset-sync", 0, "mirror_on_commit", ""},
 		{"plugin inspect offset-sync -o json", 0, `"sha256": "`, ""},
 		{"plugin inspect", 64, "", "want one FILE"},
@@ -132,6 +139,7 @@ isolation = "read-uncommitted"
   written    as <topic> on backup
   copies     all records, aborted ones too, from 2026-01-31T00:00:00Z
   positions  in mm2-offsets.primary.internal on backup
+  groups     .* but not console-consumer-.*, connect-.*, __.*, checkpoints in primary.checkpoints.internal on backup
 `
 	if code != 0 || stdout != want || stderr != "" {
 		t.Errorf("exit code %d, stderr %q, stdout:\n%s\nwant:\n%s", code, stderr, stdout, want)

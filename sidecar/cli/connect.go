@@ -49,6 +49,9 @@ func connect(ctx context.Context, cfg *config.Config, clusters map[string]*clust
 			fmt.Fprintf(w, "flow %s: not ok\n", f.Name())
 		}
 		describeFlow(w, f)
+		if k.groups != "" {
+			fmt.Fprintf(w, "  follows    %s\n", k.groups)
+		}
 		for _, t := range k.topics {
 			fmt.Fprintf(w, "  mirrors    %s as %s, %s\n", t.Name, k.policy.Target(t.Name), count(len(t.Partitions), "partition"))
 		}
@@ -114,6 +117,7 @@ type flowCheck struct {
 	policy         *policy.Policy
 	source, target *cluster.Cluster
 	topics         []cluster.Topic // that would be mirrored, by name
+	groups         string          // that would be followed, in words; "": none is, or they cannot be listed
 	problems       []error
 }
 
@@ -133,6 +137,7 @@ func (k *flowCheck) run(ctx context.Context) {
 	}
 	k.checkSyncs(ctx)
 	k.checkStates(ctx)
+	k.checkGroups(ctx)
 }
 
 // checkStates checks the topics of plugins' state.
@@ -175,7 +180,11 @@ func (k *flowCheck) checkSyncs(ctx context.Context) {
 	if c == nil || !slices.ContainsFunc(k.Plugins, func(p config.Plugin) bool { return p.Emit.OffsetSyncs }) {
 		return
 	}
-	name := offsets.SyncsTopic(onTarget, k.From, k.To, k.Naming.Separator)
+	k.checkOwnTopic(ctx, c, offsets.SyncsTopic(onTarget, k.From, k.To, k.Naming.Separator))
+}
+
+// checkOwnTopic checks a topic that the mirror makes, writes and reads.
+func (k *flowCheck) checkOwnTopic(ctx context.Context, c *cluster.Cluster, name string) {
 	found, err := c.Topics(ctx, []string{name})
 	if err != nil {
 		k.problem(c, err)

@@ -38,7 +38,14 @@ func administrator(t *testing.T, c *kfake.Cluster, opts ...kgo.Opt) *kadm.Client
 }
 
 func TestConnectListsTopics(t *testing.T) {
-	_, primary := fake(t, "primary", "", kfake.SeedTopics(3, "orders", "backup.echo", "x.replica"))
+	source, primary := fake(t, "primary", "", kfake.SeedTopics(3, "orders", "backup.echo", "x.replica"))
+	for _, group := range []string{"orders-service", "connect-sink"} {
+		var all kadm.Offsets
+		all.Add(kadm.Offset{Topic: "orders", At: 1, LeaderEpoch: -1})
+		if err := administrator(t, source).CommitAllOffsets(t.Context(), group, all); err != nil {
+			t.Fatal(err)
+		}
+	}
 	target, backup := fake(t, "backup", "", kfake.SeedTopics(1, "primary.orders"))
 	compact := map[string]*string{"cleanup.policy": kadm.StringPtr("compact")}
 	if _, err := administrator(t, target).CreateTopic(t.Context(), 25, -1, compact, "mm2-offsets.primary.internal"); err != nil {
@@ -52,6 +59,8 @@ flow primary->backup: ok
   written    as primary.<topic> on backup
   copies     committed records, from earliest
   positions  in mm2-offsets.primary.internal on backup
+  groups     .* but not console-consumer-.*, connect-.*, __.*, checkpoints in primary.checkpoints.internal on backup
+  follows    1 group there that the mirror's user may DESCRIBE
   mirrors    orders as primary.orders, 3 partitions
 `
 	if code != 0 || stdout != want || stderr != "" {
@@ -108,6 +117,25 @@ func TestConnectFindsProblems(t *testing.T) {
 		_, primary := fake(t, "primary", "")
 		_, backup := fake(t, "backup", "", kfake.SeedTopics(1, "mm2-offsets.primary.internal"))
 		expect(t, primary+backup+flow, "flow primary->backup: ", "mm2-offsets.primary.internal", "cleanup.policy")
+	})
+	t.Run("checkpoints are not compacted", func(t *testing.T) {
+		_, primary := fake(t, "primary", "")
+		_, backup := fake(t, "backup", "", kfake.SeedTopics(1, "primary.checkpoints.internal"))
+		expect(t, primary+backup+flow, "flow primary->backup: ", "primary.checkpoints.internal", "cleanup.policy")
+	})
+	t.Run("groups may not be committed for", func(t *testing.T) {
+		source, primary := fake(t, "primary", "", kfake.SeedTopics(1, "orders"))
+		var all kadm.Offsets
+		all.Add(kadm.Offset{Topic: "orders", At: 1, LeaderEpoch: -1})
+		if err := administrator(t, source).CommitAllOffsets(t.Context(), "g", all); err != nil {
+			t.Fatal(err)
+		}
+		may := func(on kmsg.ACLResourceType, name string, op kmsg.ACLOperation) kfake.ACL {
+			return kfake.ACL{Resource: on, Name: name, Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: op, Allow: true}
+		}
+		_, backup := fake(t, "backup", "sasl = { mechanism = 'plain', username = 'mirror', password = 'p' }", kfake.EnableSASL(), kfake.EnableACLs(),
+			kfake.User("PLAIN", "mirror", "p", may(kmsg.ACLResourceTypeTopic, "*", kmsg.ACLOperationAll), may(kmsg.ACLResourceTypeCluster, "kafka-cluster", kmsg.ACLOperationCreate)))
+		expect(t, primary+backup+flow+"[flows.checkpoints]\nsync_groups = true\n"+translator(t), "group g: the mirror's user may not DESCRIBE: allow it with an ACL, and READ")
 	})
 	t.Run("too many replicas", func(t *testing.T) {
 		_, primary := fake(t, "primary", "")

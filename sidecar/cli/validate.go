@@ -112,18 +112,28 @@ func closeClusters(clusters map[string]*cluster.Cluster) {
 
 // describeFlow says in words what a flow does.
 func describeFlow(w io.Writer, f config.Flow) {
-	topics := texts(f.Topics)
-	if len(f.ExcludeTopics) > 0 {
-		topics += " but not " + texts(f.ExcludeTopics)
-	}
 	isolation := "committed records"
 	if f.Isolation == config.ReadUncommitted {
 		isolation = "all records, aborted ones too"
 	}
-	fmt.Fprintf(w, "  topics     %s\n", topics)
+	fmt.Fprintf(w, "  topics     %s\n", selection(f.Topics, f.ExcludeTopics))
 	fmt.Fprintf(w, "  written    as %s on %s\n", policy.New(f.Naming, f.From, f.To).Target("<topic>"), f.To)
 	fmt.Fprintf(w, "  copies     %s, from %s\n", isolation, f.Start)
 	fmt.Fprintf(w, "  positions  in %s on %s\n", f.Positions.Topic, f.To)
+	if followsGroups(f) {
+		fmt.Fprintf(w, "  groups     %s, checkpoints in %s on %s", selection(f.Groups, f.ExcludeGroups), f.CheckpointsTopic(), f.To)
+		if f.Checkpoints.SyncGroups.On {
+			fmt.Fprint(w, ", committed to groups there")
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+func selection(include, exclude []*regexp.Regexp) string {
+	if len(exclude) == 0 {
+		return texts(include)
+	}
+	return texts(include) + " but not " + texts(exclude)
 }
 
 func texts(patterns []*regexp.Regexp) string {

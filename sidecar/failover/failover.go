@@ -102,7 +102,7 @@ func (e *Engine) Run(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
-			e.ended(began, err)
+			e.ended(err)
 			again = time.After(max(time.Until(began.Add(c.Checkpoints.Interval)), leastPause))
 		} else {
 			e.rest()
@@ -126,7 +126,7 @@ func (e *Engine) rest() {
 }
 
 // ended keeps what came of a round, and says it when that is new.
-func (e *Engine) ended(began time.Time, err error) {
+func (e *Engine) ended(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err != nil {
@@ -137,7 +137,6 @@ func (e *Engine) ended(began time.Time, err error) {
 		e.failing = err.Error()
 		return
 	}
-	e.reported.updated = began
 	if e.failing != "" {
 		e.o.Log.Info("consumer groups are followed again")
 	}

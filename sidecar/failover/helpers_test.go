@@ -14,13 +14,13 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 
 	"mirror/abi"
 	"mirror/plugins"
 	"mirror/sidecar/cluster"
 	"mirror/sidecar/config"
+	"mirror/sidecar/groups"
 	"mirror/sidecar/offsets"
 	"mirror/sidecar/status"
 )
@@ -34,7 +34,9 @@ type side struct {
 	*kfake.Cluster
 	t       testing.TB
 	cluster *cluster.Cluster
-	admin   *kadm.Client
+	// Of the test's own, so that they do not wait behind what the engine asks.
+	admin  *kadm.Client
+	groups *groups.Client
 }
 
 func newSide(t testing.TB, alias string, opts ...kfake.Opt) *side {
@@ -44,18 +46,16 @@ func newSide(t testing.TB, alias string, opts ...kfake.Opt) *side {
 		t.Fatal(err)
 	}
 	t.Cleanup(k.Close)
-	c, err := cluster.Open(config.Cluster{Alias: alias, Bootstrap: k.ListenAddrs(), ClientID: "test"}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
+	open := func() *cluster.Cluster {
+		c, err := cluster.Open(config.Cluster{Alias: alias, Bootstrap: k.ListenAddrs(), ClientID: "test"}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		return c
 	}
-	t.Cleanup(c.Close)
-	// Of its own: it does not wait behind what the engine asks.
-	own, err := kgo.NewClient(kgo.SeedBrokers(k.ListenAddrs()...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(own.Close)
-	return &side{Cluster: k, t: t, cluster: c, admin: kadm.NewClient(own)}
+	own := open()
+	return &side{Cluster: k, t: t, cluster: open(), admin: kadm.NewClient(own.Client()), groups: groups.New(own)}
 }
 
 func (s *side) create(topic string, partitions int32) {
@@ -68,26 +68,32 @@ func (s *side) create(topic string, partitions int32) {
 // commit commits an offset for a group that nobody is in.
 func (s *side) commit(group, topic string, partition int32, offset int64, metadata string) {
 	s.t.Helper()
-	o := kadm.Offset{Topic: topic, Partition: partition, At: offset, LeaderEpoch: 0, Metadata: metadata}
-	var all kadm.Offsets
-	all.Add(o)
-	eventually(s.t, "a commit", func() string { // the client may have to learn of a topic's new id
-		return textOf(s.admin.CommitAllOffsets(context.Background(), group, all))
+	eventually(s.t, "a commit", func() string {
+		o := groups.Offset{Topic: topic, TopicID: s.id(topic), Partition: partition, Offset: offset, Metadata: metadata}
+		return textOf(s.groups.Commit(context.Background(), group, []groups.Offset{o})[0])
 	})
 }
 
 // committed is what a group has for a partition, as offset/epoch/metadata; "": nothing.
 func (s *side) committed(group, topic string, partition int32) string {
 	s.t.Helper()
-	all, err := s.admin.FetchOffsets(context.Background(), group)
-	if err != nil {
-		return ""
+	topics := groups.Topics{Names: map[string]bool{topic: true}, ByID: map[[16]byte]string{s.id(topic): topic}}
+	c := s.groups.Fetch(context.Background(), []string{group}, topics)[0]
+	if c.Err != nil {
+		s.t.Fatal(c.Err)
 	}
-	o, ok := all.Lookup(topic, partition)
-	if !ok || o.At < 0 {
-		return ""
+	for _, o := range c.Offsets {
+		if o.Partition == partition {
+			return fmt.Sprintf("%d/%d/%s", o.Offset, o.LeaderEpoch, o.Metadata)
+		}
 	}
-	return fmt.Sprintf("%d/%d/%s", o.At, o.LeaderEpoch, o.Metadata)
+	return ""
+}
+
+// id is the topic's, as it is now.
+func (s *side) id(topic string) [16]byte {
+	s.t.Helper()
+	return s.TopicInfo(topic).TopicID
 }
 
 // lab is an engine between two clusters, with the answers and partitions that a test
@@ -251,9 +257,8 @@ func (l *lab) start() (e *Engine, stop func()) {
 // once does one round.
 func (l *lab) once(e *Engine) {
 	l.Helper()
-	began := time.Now()
 	err := e.round(context.Background(), e.o.Config())
-	e.ended(began, err)
+	e.ended(err)
 	if err != nil {
 		l.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func (e *Engine) Lag(ctx context.Context, each func(status.GroupLag)) error {
 	}
 	sync := c.Checkpoints.SyncGroups.On
 	for names := e.names(c, listed, false); len(names) > 0; {
-		n := e.chunk(names)
+		n := e.chunk(names, len(m.all))
 		views, err := e.look(ctx, names[:n], m)
 		if err != nil {
 			return err

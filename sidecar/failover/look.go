@@ -13,8 +13,10 @@ import (
 type view struct {
 	name    string
 	offsets []standing
+	size    int   // how many offsets its coordinator has sent
 	err     error // why its offsets could not be read
 	there   groups.Group
+	kind    kind // of the group there, where it matters
 	// unread is why it is not known what the group has on the target.
 	unread error
 	// refused is why the target would not have a commit.
@@ -64,7 +66,7 @@ func (e *Engine) look(ctx context.Context, names []string, m *mirrored) ([]*view
 	var asked []plugins.GroupOffset
 	views := make([]*view, len(names))
 	for i, c := range e.source.Fetch(ctx, names, m.source) {
-		v := &view{name: names[i], err: c.Err}
+		v := &view{name: names[i], size: c.All, err: c.Err}
 		views[i] = v
 		for _, o := range c.Offsets {
 			p := m.byKey[plugins.Key{Topic: o.Topic, Partition: o.Partition}]
@@ -146,6 +148,27 @@ func (e *Engine) lookThere(ctx context.Context, views []*view, m *mirrored, all 
 	}
 	for _, v := range views {
 		v.judge()
+	}
+	if !busy {
+		e.lookForMembers(ctx, views)
+	}
+}
+
+// lookForMembers finds by what it will be told whether KIP-848 groups had members: those
+// that are committed for now, and those that were in the last round.
+func (e *Engine) lookForMembers(ctx context.Context, views []*view) {
+	var names []string
+	e.mu.Lock()
+	for _, v := range views {
+		g := e.marks.group(v.name)
+		if v.there.Type == "consumer" && !v.there.Active() && (v.commits() || g != nil && g.left != nil) {
+			names = append(names, v.name)
+		}
+	}
+	e.mu.Unlock()
+	epochs := e.target.Epochs(ctx, names)
+	for _, v := range views {
+		v.kind = kind{v.there.Type, v.there.Protocol, epochs[v.name]}
 	}
 }
 

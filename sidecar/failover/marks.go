@@ -16,6 +16,7 @@ type marks struct {
 	places map[plugins.Key]uint32 // by topic and partition on the target
 	names  []place                // by number
 	groups map[string]*group
+	usual  int // how many offsets a group has, 0: none has been read yet
 }
 
 // place is a partition of the target. One whose topics are made again gets another
@@ -29,16 +30,21 @@ type place struct {
 type group struct {
 	marks    []mark            // by place
 	metadata map[uint32]string // that is in its checkpoints, by place; without empty ones
-	expected int               // offsets that it had when it was last read
+	size     int               // how many offsets it had when it was last read
 	seen     bool              // on the source, by this process
 	// left is the group on the target as it was listed before the mirror last committed
 	// for it; nil: it did not in the last round.
 	left *kind
 }
 
-// kind tells whether a group had members between two looks: a classic group without
-// any has no protocol, and the first KIP-848 member changes its type.
-type kind struct{ typ, protocol string }
+// kind tells whether a group had members between two looks, as far as that can be
+// told: a group that never had any has no protocol, the first KIP-848 member changes its
+// type, and each one its epoch. One of the classic protocol that has had members before
+// does not tell.
+type kind struct {
+	typ, protocol string
+	epoch         int32 // 0: it has none
+}
 
 // mark is a checkpoint that is in the topic.
 type mark struct {

@@ -30,6 +30,7 @@ func (e *Engine) round(ctx context.Context, c *config.Flow) error {
 	began := time.Now()
 	m := e.mirrored()
 	if len(m.all) == 0 {
+		e.upToDate(began)
 		return nil
 	}
 	if m.target.Names[e.topic.Name()] {
@@ -54,9 +55,10 @@ func (e *Engine) round(ctx context.Context, c *config.Flow) error {
 		there, thereErr = e.target.List(ctx)
 	}
 	names := e.names(c, listed, listErr == nil)
+	e.source.Sort(names) // so that a chunk is one request
 	t := newTally()
 	for done := 0; done < len(names); {
-		n := e.chunk(names[done:])
+		n := e.chunk(names[done:], len(m.all))
 		views, err := e.look(ctx, names[done:done+n], m)
 		if err == nil {
 			err = e.write(ctx, views)
@@ -81,10 +83,20 @@ func (e *Engine) round(ctx context.Context, c *config.Flow) error {
 	t.report.updated = e.reported.updated
 	e.reported = t.report
 	e.mu.Unlock()
+	if listErr == nil {
+		e.upToDate(began)
+	}
 	e.source.Forget(func(name string) bool { return e.knows(name) })
 	e.target.Forget(func(name string) bool { return e.knows(name) })
 	e.soft(errors.Join(listErr, thereErr, t.trouble))
 	return ctx.Err()
+}
+
+// upToDate keeps when all checkpoints were.
+func (e *Engine) upToDate(at time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.reported.updated = at
 }
 
 // names are the groups to look at: those listed that are selected, and those that
@@ -109,16 +121,21 @@ func (e *Engine) names(c *config.Flow, listed map[string]groups.Group, whole boo
 	return names
 }
 
-// chunk is how many of the names to ask for at a time, by how many offsets they had.
-func (e *Engine) chunk(names []string) (n int) {
+// chunk is how many of the names to ask for at a time, by how many offsets they had, or
+// others have; before any was read, by how many they may have of what is mirrored.
+func (e *Engine) chunk(names []string, mirrored int) (n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	usual := min(mirrored, chunkOffsets/10)
+	if e.marks != nil && e.marks.usual > 0 {
+		usual = e.marks.usual
+	}
 	for sum := 0; n < len(names) && n < chunkGroups; n++ {
-		expected := 1
-		if g := e.marks.group(names[n]); g != nil {
-			expected = max(g.expected, 1)
+		size := usual
+		if g := e.marks.group(names[n]); g != nil && g.size > 0 {
+			size = g.size
 		}
-		if sum += expected; n > 0 && sum > chunkOffsets {
+		if sum += size; n > 0 && sum > chunkOffsets {
 			break
 		}
 	}
@@ -142,6 +159,11 @@ func pace(ctx context.Context, began time.Time, interval time.Duration, done, al
 func (e *Engine) keep(views []*view, listed map[string]groups.Group, whole bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	sum := 0
+	for _, v := range views {
+		sum += v.size
+	}
+	e.marks.usual = max(sum/len(views), 1)
 	for _, v := range views {
 		_, there := listed[v.name]
 		g := e.marks.group(v.name)
@@ -156,7 +178,7 @@ func (e *Engine) keep(views []*view, listed map[string]groups.Group, whole bool)
 			delete(e.marks.groups, v.name)
 			continue
 		}
-		g.seen, g.expected = true, len(v.offsets)
+		g.seen, g.size = true, v.size
 		e.marks.drop(g)
 	}
 }

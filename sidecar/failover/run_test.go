@@ -30,7 +30,7 @@ func TestRounds(t *testing.T) {
 	l.with(func(l *lab) { l.failure = errors.New("plugins are busy") })
 	eventually(t, "a failure", func() string {
 		if s := e.Status(); s.Problem != "translate offsets of groups: plugins are busy" {
-			return s.Problem
+			return "the problem is " + s.Problem
 		}
 		return ""
 	})
@@ -40,7 +40,7 @@ func TestRounds(t *testing.T) {
 	checkpoint("200>197")
 	eventually(t, "an end of it", func() string {
 		if s := e.Status(); s.Problem != "" || !s.Updated.After(updated) {
-			return s.Problem
+			return "the problem is " + s.Problem
 		}
 		return ""
 	})

@@ -68,7 +68,7 @@ func (e *Engine) commit(ctx context.Context, v *view) {
 		m.synced = s.to.Offset
 		s.there = s.to.Offset
 		e.counts.committed++
-		g.left = &kind{v.there.Type, v.there.Protocol}
+		g.left = &v.kind
 	}
 }
 
@@ -112,7 +112,7 @@ func (e *Engine) notice(views []*view) {
 			e.o.Log.Warn("the group was moved back on the target since the mirror committed for it", "group", v.name,
 				"topic", back.p.Target, "partition", back.p.Partition, "offset", back.there)
 		}
-		if left != nil && ours > 0 && *left != (kind{v.there.Type, v.there.Protocol}) {
+		if left != nil && ours > 0 && *left != v.kind {
 			e.counts.crossed++
 			e.o.Log.Warn("a member of the group came and went on the target while the mirror committed for it: "+
 				"what it committed before that is overwritten, and may be read again", "group", v.name)

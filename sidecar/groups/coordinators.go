@@ -1,6 +1,7 @@
 package groups
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,6 +92,16 @@ func (c *Client) forget(name string, err error) (again bool) {
 
 // isAnswer says that err came from a broker, and not from the way to it.
 func isAnswer(err error) bool { return errors.As(err, new(*kerr.Error)) }
+
+// Sort brings groups of one coordinator together, as far as that is known, each in the
+// order of their names.
+func (c *Client) Sort(names []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(c.coordinators[a], c.coordinators[b]), cmp.Compare(a, b))
+	})
+}
 
 // Forget drops what is known of groups that are not among those that are there.
 func (c *Client) Forget(there func(name string) bool) {

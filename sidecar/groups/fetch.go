@@ -13,6 +13,7 @@ import (
 // Commits is all that a group has committed, in no order.
 type Commits struct {
 	Offsets []Offset
+	All     int   // how many there are with those of other topics, which the broker has sent too
 	Err     error // why it could not be read
 }
 
@@ -89,7 +90,7 @@ func (c *Client) fetchOf(ctx context.Context, node int32, part []int, names []st
 			c.mu.Lock()
 			c.oneByOne = true
 			c.mu.Unlock()
-			out[part[0]].Offsets, errs[part[0]] = topics.readOne(r)
+			out[part[0]], errs[part[0]] = topics.readOne(r)
 			part = part[1:]
 			continue
 		}
@@ -99,7 +100,7 @@ func (c *Client) fetchOf(ctx context.Context, node int32, part []int, names []st
 		}
 		for _, i := range part[:n] {
 			if g := answered[names[i]]; g != nil {
-				out[i].Offsets, errs[i] = topics.read(g)
+				out[i], errs[i] = topics.read(g)
 			} else {
 				errs[i] = errors.New("the broker did not answer for it")
 			}
@@ -121,12 +122,13 @@ func fetchRequest(names []string, part []int) *kmsg.OffsetFetchRequest {
 	return req
 }
 
-func (t Topics) read(g *kmsg.OffsetFetchResponseGroup) (offsets []Offset, err error) {
+func (t Topics) read(g *kmsg.OffsetFetchResponseGroup) (c Commits, err error) {
 	if err := kerr.ErrorForCode(g.ErrorCode); err != nil {
-		return nil, err
+		return c, err
 	}
 	for i := range g.Topics {
 		rt := &g.Topics[i]
+		c.All += len(rt.Partitions)
 		name := rt.Topic
 		if name == "" {
 			name = t.ByID[rt.TopicID]
@@ -135,36 +137,42 @@ func (t Topics) read(g *kmsg.OffsetFetchResponseGroup) (offsets []Offset, err er
 			continue
 		}
 		for _, p := range rt.Partitions {
-			if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
-				return nil, fmt.Errorf("topic %q, partition %d: %w", name, p.Partition, err)
-			}
-			if p.Offset >= 0 {
-				offsets = append(offsets, Offset{Topic: name, TopicID: rt.TopicID, Partition: p.Partition, Offset: p.Offset, LeaderEpoch: p.LeaderEpoch, Metadata: text(p.Metadata)})
+			if err := c.add(p.ErrorCode, Offset{Topic: name, TopicID: rt.TopicID, Partition: p.Partition, Offset: p.Offset, LeaderEpoch: p.LeaderEpoch, Metadata: text(p.Metadata)}); err != nil {
+				return c, err
 			}
 		}
 	}
-	return offsets, nil
+	return c, nil
 }
 
 // readOne is read for brokers before Kafka 3.0.
-func (t Topics) readOne(r *kmsg.OffsetFetchResponse) (offsets []Offset, err error) {
+func (t Topics) readOne(r *kmsg.OffsetFetchResponse) (c Commits, err error) {
 	if err := kerr.ErrorForCode(r.ErrorCode); err != nil {
-		return nil, err
+		return c, err
 	}
 	for _, rt := range r.Topics {
+		c.All += len(rt.Partitions)
 		if !t.Names[rt.Topic] {
 			continue
 		}
 		for _, p := range rt.Partitions {
-			if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
-				return nil, fmt.Errorf("topic %q, partition %d: %w", rt.Topic, p.Partition, err)
-			}
-			if p.Offset >= 0 {
-				offsets = append(offsets, Offset{Topic: rt.Topic, Partition: p.Partition, Offset: p.Offset, LeaderEpoch: p.LeaderEpoch, Metadata: text(p.Metadata)})
+			if err := c.add(p.ErrorCode, Offset{Topic: rt.Topic, Partition: p.Partition, Offset: p.Offset, LeaderEpoch: p.LeaderEpoch, Metadata: text(p.Metadata)}); err != nil {
+				return c, err
 			}
 		}
 	}
-	return offsets, nil
+	return c, nil
+}
+
+// add adds an offset, if there is one.
+func (c *Commits) add(code int16, o Offset) error {
+	if err := kerr.ErrorForCode(code); err != nil {
+		return fmt.Errorf("topic %q, partition %d: %w", o.Topic, o.Partition, err)
+	}
+	if o.Offset >= 0 {
+		c.Offsets = append(c.Offsets, o)
+	}
+	return nil
 }
 
 func text(s *string) string {
