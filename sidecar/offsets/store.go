@@ -115,42 +115,14 @@ func (s *store) read(ctx context.Context, each func(*kgo.Record)) error {
 		err = topic.Err
 	}
 	if err == nil {
-		err = s.scan(ctx, each)
-	}
-	if err != nil {
-		return fmt.Errorf("read %s from topic %q on cluster %q: %w", s.what, s.o.Name, s.o.Cluster.Alias(), s.o.Cluster.Explain(err))
-	}
-	return nil
-}
-
-func (s *store) scan(ctx context.Context, each func(*kgo.Record)) error {
-	at := cluster.TopicPartition{Topic: s.o.Name}
-	end := s.o.Cluster.ListOffsets(ctx, []cluster.TopicPartition{at}, cluster.LatestOffset, config.ReadCommitted)[at]
-	start := s.o.Cluster.ListOffsets(ctx, []cluster.TopicPartition{at}, cluster.EarliestOffset, config.ReadCommitted)[at]
-	if err := errors.Join(end.Err, start.Err); err != nil || start.Offset >= end.Offset {
-		return err
-	}
-	// Control records are kept, so that a log which ends in one is read to its end.
-	c, err := s.o.Cluster.NewClient(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{s.o.Name: {0: kgo.NewOffset().At(start.Offset)}}),
-		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords())
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	for next := start.Offset; next < end.Offset; {
-		fetches := c.PollFetches(ctx)
-		if err := fetches.Err0(); err != nil {
-			return err
-		}
-		for _, e := range fetches.Errors() {
-			return e.Err
-		}
-		fetches.EachRecord(func(r *kgo.Record) {
-			next = r.Offset + 1
-			if !r.Attrs.IsControl() && r.Offset < end.Offset {
+		_, err = s.o.Cluster.Read(ctx, s.o.Name, nil, func(r *kgo.Record) {
+			if r.Partition == 0 {
 				each(r)
 			}
 		})
+	}
+	if err != nil {
+		return fmt.Errorf("read %s from topic %q on cluster %q: %w", s.what, s.o.Name, s.o.Cluster.Alias(), s.o.Cluster.Explain(err))
 	}
 	return nil
 }
