@@ -53,13 +53,13 @@ type Lane struct {
 	sink   Sink
 
 	mu         sync.Mutex
-	partitions map[Key]Event // as they are by now
+	partitions map[Key]*Event // as they are by now
 	members    []*member
 }
 
 // NewLane gives a Set the lane that it was made for.
 func NewLane(s *Set, sink Sink) *Lane {
-	return &Lane{number: s.lane, sink: sink, partitions: map[Key]Event{}, members: s.members}
+	return &Lane{number: s.lane, sink: sink, partitions: map[Key]*Event{}, members: s.members}
 }
 
 // Notify tells what has happened to a partition. The first thing about each is that it
@@ -74,7 +74,8 @@ func (l *Lane) notify(e Event) {
 	if e.Kind == abi.Revoked {
 		delete(l.partitions, e.Key)
 	} else {
-		l.partitions[e.Key] = e
+		now := e
+		l.partitions[e.Key] = &now
 	}
 	for _, m := range l.members {
 		if e.Kind != abi.Revoked || m.queues[e.Key] != nil {
@@ -87,12 +88,12 @@ func (l *Lane) notify(e Event) {
 func (l *Lane) Acknowledged(k Key, r Range) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at, ok := l.partitions[k]
-	if !ok { // it should have been assigned
+	at := l.partitions[k]
+	if at == nil { // it should have been assigned
 		l.notify(Event{Key: k, Kind: abi.Assigned, LogStart: -1, Position: r.First - 1, TargetEnd: r.TargetFirst})
 		at = l.partitions[k]
 	}
-	l.partitions[k] = at.after(item{r: r})
+	at.pass(&r)
 	for _, m := range l.members {
 		m.push(k, item{r: r})
 	}

@@ -78,26 +78,26 @@ func (q *queue) compact() {
 
 // advance notes that n more items have been told.
 func (q *queue) advance(n int) {
-	for _, x := range q.items[q.told : q.told+n] {
-		q.view = q.view.after(x)
+	for i := range q.items[q.told : q.told+n] {
+		if x := &q.items[q.told+i]; x.event != nil {
+			q.view = *x.event
+		} else {
+			q.view.pass(&x.r)
+		}
 	}
 	q.told += n
 }
 
-// after is the partition after an item. What is replayed was there before: it moves
+// pass moves the partition past a range. What is replayed was there before: it moves
 // nothing.
-func (e Event) after(x item) Event {
-	if x.event != nil {
-		return *x.event
+func (e *Event) pass(r *Range) {
+	if r.Replay {
+		return
 	}
-	if x.r.Replay {
-		return e
+	e.Position = r.Last
+	if r.TargetLast >= 0 {
+		e.TargetEnd = r.TargetLast + 1
 	}
-	e.Position = x.r.Last
-	if x.r.TargetLast >= 0 {
-		e.TargetEnd = x.r.TargetLast + 1
-	}
-	return e
 }
 
 // flush forgets what has been told: nobody needs it any more.

@@ -58,7 +58,8 @@ func (l *Lane) Swap(ctx context.Context, s *Set) error {
 // hand gives a plugin the cursor of the one that it replaces, nil: a new one.
 func (l *Lane) hand(from, to *member) {
 	if from == nil {
-		for k, e := range l.partitions {
+		for k, at := range l.partitions {
+			e := *at
 			e.Kind = abi.Assigned
 			q := to.queue(k)
 			q.base, q.view, q.known = e, e, true
