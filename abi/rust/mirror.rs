@@ -72,6 +72,7 @@ pub struct Kind {
 pub const INIT: Kind = Kind { id: 1, entry: 0 };
 pub const PARTITIONS: Kind = Kind { id: 2, entry: 80 };
 pub const COMMITS: Kind = Kind { id: 3, entry: 72 };
+pub const GROUPS: Kind = Kind { id: 4, entry: 72 };
 pub const SAVE: Kind = Kind { id: 6, entry: 0 };
 pub const RESTORE: Kind = Kind { id: 7, entry: 0 };
 
@@ -137,6 +138,11 @@ impl Frame {
     /// The entries of a frame about partitions.
     pub fn partitions(self) -> impl Iterator<Item = Partition> {
         (0..self.count()).map(move |i| Partition(self.entry(i)))
+    }
+
+    /// The entries of a frame about groups.
+    pub fn groups(self) -> impl Iterator<Item = Group> {
+        (0..self.count()).map(move |i| Group(self.entry(i)))
     }
 
     /// The value of an extra, if the frame has it.
@@ -266,12 +272,28 @@ impl Commit {
         b[16..24].copy_from_slice(&downstream.to_le_bytes());
         emit(&b)
     }
+    /// Its place in the frame.
+    pub fn index(&self) -> u32 {
+        self.0.index
+    }
 }
 
 /// What happened to a partition.
 pub struct Partition(Entry);
 
 impl Partition {
+    /// The first offset of the source's log; -1: unknown.
+    pub fn log_start(&self) -> i64 {
+        self.0.i64(0)
+    }
+    /// The last source offset that is safe on the target; -1: none.
+    pub fn position(&self) -> i64 {
+        self.0.i64(8)
+    }
+    /// The next offset of the target partition; -1: unknown.
+    pub fn dst_end(&self) -> i64 {
+        self.0.i64(16)
+    }
     pub fn topic(&self) -> &'static [u8] {
         self.0.text(24, 28)
     }
@@ -281,7 +303,61 @@ impl Partition {
     pub fn event(&self) -> u32 {
         self.0.i32(40) as u32
     }
+    /// Its place in the frame.
+    pub fn index(&self) -> u32 {
+        self.0.index
+    }
 }
+
+/// What a consumer group has committed of a partition.
+pub struct Group(Entry);
+
+impl Group {
+    /// The next source offset to read.
+    pub fn offset(&self) -> i64 {
+        self.0.i64(0)
+    }
+    /// The last source offset that is safe on the target; -1: none.
+    pub fn position(&self) -> i64 {
+        self.0.i64(16)
+    }
+    /// The next offset of the target partition; -1: unknown.
+    pub fn dst_end(&self) -> i64 {
+        self.0.i64(24)
+    }
+    pub fn topic(&self) -> &'static [u8] {
+        self.0.text(40, 38)
+    }
+    pub fn partition(&self) -> i32 {
+        self.0.i32(44)
+    }
+    /// Emits where the group goes on: a target offset, or -1 with `NO_OFFSET`.
+    pub fn translation(&self, offset: i64, outcome: u16, reason: u16) -> Result<(), i32> {
+        let mut b = [0; 24];
+        b[0..2].copy_from_slice(&EMIT_TRANSLATION.to_le_bytes());
+        b[4..8].copy_from_slice(&self.0.index.to_le_bytes());
+        b[8..16].copy_from_slice(&offset.to_le_bytes());
+        b[16..18].copy_from_slice(&outcome.to_le_bytes());
+        b[18..20].copy_from_slice(&reason.to_le_bytes());
+        emit(&b)
+    }
+    /// Its place in the frame.
+    pub fn index(&self) -> u32 {
+        self.0.index
+    }
+}
+
+/// Outcomes of translations.
+pub const NO_OFFSET: u16 = 0;
+pub const EXACT: u16 = 1;
+pub const BOUND: u16 = 2;
+
+/// Why a translation is not exact.
+pub const BEFORE_FIRST: u16 = 1;
+pub const AHEAD: u16 = 2;
+pub const IN_UNKNOWN: u16 = 3;
+pub const THINNED: u16 = 4;
+pub const NOT_KNOWN: u16 = 5;
 
 /// Events of partitions.
 pub const ASSIGNED: u32 = 1;
@@ -291,6 +367,7 @@ pub const RECREATED: u32 = 4;
 pub const TRUNCATED: u32 = 5;
 
 const EMIT_OFFSET_SYNC: u16 = 1;
+const EMIT_TRANSLATION: u16 = 3;
 /// How many offset syncs one call may emit: 4 MiB, each with its 24 bytes and 64 more.
 pub const MAX_SYNCS: u32 = (4 << 20) / (24 + 64);
 /// The most entries that a frame has.

@@ -29,6 +29,6 @@ if [ "${1:-}" = --check ]; then
 	cmp "$out" offsetsync.wasm || { echo "offsetsync.wasm is not what its source builds: just wasm" >&2; exit 1; }
 else
 	cat "$out" >offsetsync.wasm
-	source=$(cat guest/*.rs ../../abi/rust/mirror.rs | sha256sum | cut -d ' ' -f 1)
+	source=$(cat guest/*.rs ../../abi/rust/mirror.rs ../../abi/rust/state.rs | sha256sum | cut -d ' ' -f 1)
 	printf '%s\nsource %s\n' "$toolchain" "$source" >offsetsync.build
 fi

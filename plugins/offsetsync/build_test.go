@@ -16,7 +16,7 @@ func TestBuiltFromItsSource(t *testing.T) {
 		t.Fatalf("the source: %v, %v", files, err)
 	}
 	digest := sha256.New()
-	for _, f := range append(files, "../../abi/rust/mirror.rs") {
+	for _, f := range append(files, "../../abi/rust/mirror.rs", "../../abi/rust/state.rs") {
 		b, err := os.ReadFile(f)
 		if err != nil {
 			t.Fatal(err)

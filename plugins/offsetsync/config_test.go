@@ -11,7 +11,7 @@ import (
 // Whatever bytes there are for the flattened config: the plugin takes them if they say
 // what it knows, else it says what is wrong, and never traps.
 func FuzzConfig(f *testing.F) {
-	for _, flat := range []string{"", "lag_max\x00100\x00mm2_syncs\x00true\x00", "lag_max\x00-1\x00", "lag_max", "\x00\x00", "lag_max\x009223372036854775808\x00"} {
+	for _, flat := range []string{"", "lag_max\x00100\x00mm2_syncs\x00true\x00translate\x00false\x00", "lag_max\x00-1\x00", "lag_max", "\x00\x00", "lag_max\x009223372036854775808\x00"} {
 		f.Add(flat)
 	}
 	f.Fuzz(func(t *testing.T, flat string) {
@@ -31,7 +31,7 @@ func isConfig(flat string) bool {
 		key, value := parts[i], parts[i+1]
 		_, err := strconv.ParseInt(value, 10, 64)
 		number := err == nil && strings.Trim(value, "0123456789") == ""
-		if !(key == "lag_max" && number || key == "mm2_syncs" && (value == "true" || value == "false")) {
+		if !(key == "lag_max" && number || (key == "mm2_syncs" || key == "translate") && (value == "true" || value == "false")) {
 			return false
 		}
 	}

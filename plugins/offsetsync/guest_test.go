@@ -230,7 +230,9 @@ func TestConfig(t *testing.T) {
 		{[]string{"lag_max", "1.5"}, `config: lag_max is "1.5", want a number of offsets from 0 on`},
 		{[]string{"lag_max", ""}, `config: lag_max is "", want a number of offsets from 0 on`},
 		{[]string{"mm2_syncs", "yes"}, `config: mm2_syncs is "yes", want true or false`},
-		{[]string{"lag_may", "1"}, `config: no key "lag_may": there are lag_max and mm2_syncs`},
+		{[]string{"translate", "false"}, ""},
+		{[]string{"translate", "1"}, `config: translate is "1", want true or false`},
+		{[]string{"lag_may", "1"}, `config: no key "lag_may": there are lag_max, mm2_syncs and translate`},
 		{[]string{strings.Repeat("long", 1000), "1"}, `config: no key "longlong`},
 	} {
 		err := start(t).init(c.config...)

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 clang=$(compgen -c clang | grep -xE 'clang(-[0-9]+)?' | sort -Vr | head -n 1)
-for guest in guest syncs; do
+for guest in guest nearest syncs; do
 	"$clang" --target=wasm32 -O2 -mbulk-memory -nostdlib -fno-builtin -Wall -Wextra -Wno-unused-parameter \
 		-Wl,--no-entry,--strip-all -o "$guest.wasm" "$guest.c"
 	chmod -x "$guest.wasm"

@@ -77,7 +77,7 @@ func inspectPlugin(c *cli.Context) error {
 		return err
 	}
 	at := time.Now()
-	loaded, err := plugins.Load(c.Context, plugins.Options{Log: slog.New(slog.DiscardHandler)}, []plugins.Spec{{Name: "inspected", Binary: bin}})
+	loaded, err := plugins.Load(c.Context, plugins.Options{Log: slog.New(slog.DiscardHandler)}, []plugins.Spec{{Name: "inspected", Binary: bin, Emit: plugins.Allow{Groups: true}}}) // whatever it exports
 	if err != nil {
 		return err
 	}

@@ -94,7 +94,9 @@ func builtIn() Plugin {
 	}
 }
 
-func builtInConfig() map[string]any { return map[string]any{"lag_max": int64(100), "mm2_syncs": true} }
+func builtInConfig() map[string]any {
+	return map[string]any{"lag_max": int64(100), "mm2_syncs": true, "translate": true}
+}
 
 // readPlugins reads a flow's plugins; those that are switched off are checked and
 // left out.

@@ -7,6 +7,8 @@ pub struct Config {
     pub lag_max: i64,
     /// Whether MirrorMaker's offset syncs are written at all.
     pub mm2_syncs: bool,
+    /// Whether it is kept where each record went, and offsets of groups are translated.
+    pub translate: bool,
 }
 
 impl Config {
@@ -14,11 +16,13 @@ impl Config {
     pub const NONE: Config = Config {
         lag_max: 0,
         mm2_syncs: false,
+        translate: false,
     };
 
     const DEFAULT: Config = Config {
         lag_max: 100,
         mm2_syncs: true,
+        translate: true,
     };
 
     /// Reads the flattened form: each key and each value with a zero after it.
@@ -31,20 +35,15 @@ impl Config {
                     config.lag_max = number(value)
                         .ok_or_else(|| bad(key, value, b"a number of offsets from 0 on"))?
                 }
-                b"mm2_syncs" => {
-                    config.mm2_syncs = match value {
-                        b"true" => true,
-                        b"false" => false,
-                        _ => return Err(bad(key, value, b"true or false")),
-                    }
-                }
+                b"mm2_syncs" => config.mm2_syncs = switch(key, value)?,
+                b"translate" => config.translate = switch(key, value)?,
                 _ => {
                     return Err(mirror::fail(
                         mirror::BAD_INPUT,
                         &[
                             b"config: no key \"",
                             key,
-                            b"\": there are lag_max and mm2_syncs",
+                            b"\": there are lag_max, mm2_syncs and translate",
                         ],
                     ))
                 }
@@ -59,6 +58,14 @@ fn bad(key: &[u8], value: &[u8], want: &[u8]) -> i32 {
         mirror::BAD_INPUT,
         &[b"config: ", key, b" is \"", value, b"\", want ", want],
     )
+}
+
+fn switch(key: &[u8], value: &[u8]) -> Result<bool, i32> {
+    match value {
+        b"true" => Ok(true),
+        b"false" => Ok(false),
+        _ => Err(bad(key, value, b"true or false")),
+    }
 }
 
 /// A decimal number without a sign.

@@ -1,31 +1,47 @@
-//! The plugin `offset-sync`: tells MirrorMaker 2, by offset syncs, where on the
-//! target the records of the source are: the one at `upstream` was stored at
-//! `downstream`.
+//! The plugin `offset-sync`: knows where on the target the records of the source are.
 //!
-//! When one is written is MirrorMaker's own rule (rule.rs). What is known of a
-//! partition (table.rs) may be lost with the instance at any time: a partition that
-//! is not known begins with a sync. A reload carries it over (saved.rs).
+//! It keeps that for each run of records (history.rs, chunk.rs, runs.rs) in the durable
+//! state of their partition, and by it tells where on the target consumer groups go on
+//! (lookup.rs).
+//!
+//! And it tells MirrorMaker 2, by offset syncs: the record at `upstream` was stored at
+//! `downstream`. When one is written is MirrorMaker's own rule (rule.rs). What that
+//! rests on (table.rs) may be lost with the instance at any time: a partition that is
+//! not known begins with a sync. A reload carries it over (saved.rs).
 #![no_std]
 #![crate_type = "cdylib"]
 
 #[path = "../../../abi/rust/mirror.rs"]
 mod mirror;
+#[path = "../../../abi/rust/state.rs"]
+mod state;
 
+mod chunk;
 mod config;
 mod crowd;
+mod cut;
+mod history;
+mod keep;
+mod ledger;
+mod lookup;
+mod room;
 mod rule;
+mod runs;
 mod saved;
 mod table;
 
 use config::Config;
 use crowd::Crowd;
+use history::Desk;
 use mirror::Frame;
 use rule::{Run, State};
+use state::Counter;
 use table::Table;
 
 struct Plugin {
     config: Config,
     partitions: Table,
+    desk: Desk,
 }
 
 /// The one instance. A guest has one thread, and a hook does not call another.
@@ -33,6 +49,7 @@ fn plugin() -> &'static mut Plugin {
     static mut PLUGIN: Plugin = Plugin {
         config: Config::NONE,
         partitions: Table::EMPTY,
+        desk: Desk::EMPTY,
     };
     unsafe { &mut *core::ptr::addr_of_mut!(PLUGIN) }
 }
@@ -45,34 +62,72 @@ fn status(result: Result<(), i32>) -> i32 {
 #[no_mangle]
 unsafe extern "C" fn mirror_init(ptr: *const u8, len: u32) -> i32 {
     status(Frame::at(ptr, len, mirror::INIT).and_then(|frame| {
-        plugin().config = Config::read(frame.extra(mirror::CONFIG_FLAT).unwrap_or(&[]))?;
+        let Plugin { config, desk, .. } = plugin();
+        *config = Config::read(frame.extra(mirror::CONFIG_FLAT).unwrap_or(&[]))?;
+        if config.translate {
+            desk.given_up = Counter::define(b"runs_given_up");
+            return state::schema(ledger::SCHEMA);
+        }
         Ok(())
     }))
 }
 
-/// The offsets of a partition that is gone, made anew or cut off say nothing
+/// For syncs, the offsets of a partition that is gone, made anew or cut off say nothing
 /// about those that come.
 #[no_mangle]
 unsafe extern "C" fn mirror_on_partitions(ptr: *const u8, len: u32) -> i32 {
-    status(Frame::at(ptr, len, mirror::PARTITIONS).map(|frame| {
+    status(Frame::at(ptr, len, mirror::PARTITIONS).and_then(|frame| {
+        let Plugin {
+            config,
+            partitions,
+            desk,
+        } = plugin();
         for p in frame.partitions() {
-            if let mirror::REVOKED | mirror::RECREATED | mirror::TRUNCATED = p.event() {
-                plugin().partitions.remove(p.topic(), p.partition());
+            let (topic, partition) = (p.topic(), p.partition());
+            match p.event() {
+                mirror::REVOKED | mirror::RECREATED => partitions.remove(topic, partition),
+                mirror::TRUNCATED => partitions.forget_syncs(topic, partition),
+                _ => {}
             }
+        }
+        match config.translate {
+            true => ledger::partitions(frame, partitions, desk),
+            false => Ok(()),
         }
     }))
 }
 
 #[no_mangle]
 unsafe extern "C" fn mirror_on_commit(ptr: *const u8, len: u32) -> i32 {
-    let Plugin { config, partitions } = plugin();
-    if !config.mm2_syncs {
-        return mirror::OK;
-    }
-    status(
-        Frame::at(ptr, len, mirror::COMMITS)
-            .and_then(|frame| on_commit(frame, config.lag_max, partitions)),
-    )
+    status(Frame::at(ptr, len, mirror::COMMITS).and_then(|frame| {
+        let Plugin {
+            config,
+            partitions,
+            desk,
+        } = plugin();
+        if config.mm2_syncs {
+            on_commit(frame, config.lag_max, partitions)?;
+        }
+        if config.translate {
+            ledger::commits(frame, partitions, desk)?;
+        }
+        Ok(())
+    }))
+}
+
+#[no_mangle]
+unsafe extern "C" fn mirror_on_groups(ptr: *const u8, len: u32) -> i32 {
+    status(Frame::at(ptr, len, mirror::GROUPS).and_then(|frame| {
+        let Plugin {
+            config,
+            partitions,
+            desk,
+        } = plugin();
+        match config.translate {
+            true => ledger::groups(frame, partitions, desk),
+            false => ledger::no_groups(frame),
+        }
+    }))
 }
 
 fn on_commit(frame: Frame, lag_max: i64, partitions: &mut Table) -> Result<(), i32> {

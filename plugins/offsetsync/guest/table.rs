@@ -3,6 +3,7 @@
 //! the longest name that a topic can have, so a free one fits any other partition,
 //! and memory grows with the partitions that there are at a time.
 
+use crate::history::History;
 use crate::mirror;
 use crate::rule::State;
 use core::{arch::wasm32, mem, ptr, slice};
@@ -18,6 +19,7 @@ type Link = u32;
 
 struct Slot {
     state: State,
+    history: History,
     partition: i32,
     /// The next slot of the same chain, or of those that are free.
     next: Link,
@@ -55,9 +57,24 @@ impl Table {
     /// `Err` is the status to return: the name is none of a topic, or there is no
     /// memory for one more.
     pub fn get_or_add(&mut self, topic: &[u8], partition: i32) -> Result<&mut State, i32> {
+        Ok(&mut self.slot_or_add(topic, partition)?.state)
+    }
+
+    /// The same for what is known of where its records went.
+    pub fn history(&mut self, topic: &[u8], partition: i32) -> Result<&mut History, i32> {
+        Ok(&mut self.slot_or_add(topic, partition)?.history)
+    }
+
+    /// The same of a partition that there is.
+    pub fn known(&mut self, topic: &[u8], partition: i32) -> Option<&mut History> {
+        let link = *self.find(topic, partition);
+        (link != 0).then(|| &mut slot(link).history)
+    }
+
+    fn slot_or_add(&mut self, topic: &[u8], partition: i32) -> Result<&mut Slot, i32> {
         let found = *self.find(topic, partition);
         if found != 0 {
-            return Ok(&mut slot(found).state);
+            return Ok(slot(found));
         }
         if topic.is_empty() || topic.len() > LONGEST_NAME {
             return Err(mirror::fail(
@@ -70,11 +87,19 @@ impl Table {
         *chain = link;
         let s = slot(link);
         s.state = State::NEW;
+        s.history = History::NEW;
         s.partition = partition;
         s.next = 0;
         s.name_len = topic.len() as u8;
         s.name[..topic.len()].copy_from_slice(topic);
-        Ok(&mut s.state)
+        Ok(s)
+    }
+
+    /// Has the partition begin with a sync again.
+    pub fn forget_syncs(&mut self, topic: &[u8], partition: i32) {
+        if let Some(state) = self.get(topic, partition) {
+            *state = State::NEW;
+        }
     }
 
     pub fn remove(&mut self, topic: &[u8], partition: i32) {
@@ -89,9 +114,10 @@ impl Table {
         }
     }
 
-    /// Calls `each` with every partition that is known.
+    /// Calls `each` with every partition of which records have been told.
     pub fn each(&self, mut each: impl FnMut(&[u8], i32, &State)) {
-        for s in (1..=self.used).map(slot).filter(|s| s.name_len > 0) {
+        let told = |s: &&mut Slot| s.name_len > 0 && s.state.due >= 0;
+        for s in (1..=self.used).map(slot).filter(told) {
             each(s.name(), s.partition, &s.state);
         }
     }

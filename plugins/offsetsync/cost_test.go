@@ -1,0 +1,146 @@
+package offsetsync
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"mirror/plugins"
+)
+
+// topics are kinds of topics, as what a partition is told of so many records.
+var topics = []struct {
+	name string
+	tell func(h *hosted, k plugins.Key, records int, flush func(pieces int))
+}{
+	{"plain", func(h *hosted, k plugins.Key, records int, flush func(int)) {
+		for i := range int64(records) / 1000 {
+			h.Acknowledged(k, stored(1000*i, 1000*i+999, 1000*i))
+			flush(1)
+		}
+	}},
+	{"compacted", func(h *hosted, k plugins.Key, records int, flush func(int)) {
+		r := rand.New(rand.NewPCG(1, 2)) // a third of the offsets are missing
+		src, dst := int64(0), int64(0)
+		for dst < int64(records) {
+			first := src
+			for r.IntN(3) > 0 {
+				src++
+			}
+			if n := src - first; n > 0 {
+				h.Acknowledged(k, stored(first, src-1, dst))
+				dst += n
+				flush(1)
+			}
+			h.Acknowledged(k, marker(src, src))
+			src++
+		}
+	}},
+	{"transactional", func(h *hosted, k plugins.Key, records int, flush func(int)) {
+		for i := range int64(records) / 10 {
+			h.Acknowledged(k, stored(11*i, 11*i+9, 10*i))
+			h.Acknowledged(k, marker(11*i+10, 11*i+10))
+			flush(1)
+		}
+	}},
+}
+
+// mirror has a kind of topic mirrored, with a flush each so many runs. It says how many
+// runs there were.
+func (h *hosted) mirror(topic, records, each int) (runs int) {
+	k := plugins.Key{Topic: "t"}
+	h.assign(k, -1, 0)
+	topics[topic].tell(h, k, records, func(n int) {
+		if runs += n; runs%each == 0 {
+			h.round(true)
+		} else if runs%100 == 0 {
+			h.round(false)
+		}
+	})
+	h.round(true)
+	return runs
+}
+
+// BenchmarkState says what a million mirrored records leave in the state, and what is
+// written on the way, with a flush each 10, 100 and 1,000 runs.
+func BenchmarkState(b *testing.B) {
+	for n, topic := range topics {
+		for _, each := range []int{10, 100, 1000} {
+			b.Run(fmt.Sprintf("%s/flush=%d", topic.name, each), func(b *testing.B) {
+				for b.Loop() {
+					h := host(b, map[string]any{"mm2_syncs": false})
+					runs := h.mirror(n, 1_000_000, each)
+					keys, bytes := h.store.size()
+					b.ReportMetric(float64(runs), "runs")
+					b.ReportMetric(float64(keys), "keys")
+					b.ReportMetric(float64(bytes), "state-bytes")
+					b.ReportMetric(float64(bytes)/float64(max(1, runs)), "bytes/run")
+					b.ReportMetric(float64(h.store.records), "records-written")
+					b.ReportMetric(float64(h.store.bytes), "bytes-written")
+				}
+			})
+		}
+	}
+}
+
+// What is measured stays within bounds: two to three bytes for each run, and a chunk for
+// each two thousand of them.
+func TestCost(t *testing.T) {
+	records := 200_000
+	if interpreted {
+		records = 20_000
+	}
+	for n, topic := range topics {
+		h := host(t, map[string]any{"mm2_syncs": false})
+		runs := h.mirror(n, records, 100)
+		if n == 0 {
+			runs = 1 // they all go on where the one before ended
+		}
+		keys, bytes := h.store.size()
+		t.Logf("%s: %d runs, %d keys, %d bytes; written: %d records, %d bytes", topic.name, runs, keys, bytes, h.store.records, h.store.bytes)
+		if bytes > 60+3*runs || keys > 20+runs/1000 {
+			t.Errorf("%s: %d keys, %d bytes for %d runs", topic.name, keys, bytes, runs)
+		}
+		if flushes := runs/100 + records/100_000 + 1; h.store.bytes > 8*runs+600*flushes {
+			t.Errorf("%s: %d bytes were written for %d runs and %d flushes", topic.name, h.store.bytes, runs, flushes)
+		}
+	}
+}
+
+// BenchmarkGroups is the time for a group a hundred thousand runs behind.
+func BenchmarkGroups(b *testing.B) {
+	h := host(b, map[string]any{"mm2_syncs": false})
+	h.mirror(2, 1_000_000, 1000)
+	r := rand.New(rand.NewPCG(1, 2))
+	asked := make([]plugins.GroupOffset, 10_000)
+	for i := range asked {
+		asked[i] = plugins.GroupOffset{Key: plugins.Key{Topic: "t"}, Group: "g", Offset: r.Int64N(1_100_000), LeaderEpoch: -1}
+	}
+	for b.Loop() {
+		if _, err := h.Groups(b.Context(), asked); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(asked)), "ns/group")
+}
+
+// BenchmarkCommit is the time of a frame of transactions, with what is kept of them and
+// without.
+func BenchmarkCommit(b *testing.B) {
+	for _, translate := range []bool{false, true} {
+		b.Run(fmt.Sprintf("translate=%v", translate), func(b *testing.B) {
+			h := host(b, map[string]any{"translate": translate})
+			k, i := plugins.Key{Topic: "t"}, int64(0)
+			h.assign(k, -1, 0)
+			h.round(false)
+			for b.Loop() {
+				for range 500 {
+					h.Acknowledged(k, stored(11*i, 11*i+9, 10*i))
+					h.Acknowledged(k, marker(11*i+10, 11*i+10))
+					i++
+				}
+				h.round(i%5000 == 0)
+			}
+		})
+	}
+}
