@@ -78,6 +78,25 @@ func TestGoGuest(t *testing.T) {
 	}
 }
 
+// Its state is counted on, whether its values are small or large.
+func TestGoGuestState(t *testing.T) {
+	s := newLogStore()
+	b := newStateBench(t, s, goSpec(t, "state"))
+	b.assign(0)
+	for i := range int64(3) {
+		b.ack(0, copied(10+50*i, 59+50*i))
+		b.round(true)
+	}
+	b.safe(0, 159)
+	got := map[string]int{}
+	for key, value := range s.reload().Take(key(0)).Pairs() {
+		got[string(key)] = len(value)
+	}
+	if len(got) != 2 || got["records"] != 150 || got["times-3"] != 0 {
+		t.Errorf("the state is %v\n%s", got, b.log())
+	}
+}
+
 func TestGoGuestFails(t *testing.T) {
 	for mode, want := range map[string]string{
 		"panic": "fatal (-1): panic: at the disco", "index": "fatal (-1): panic: runtime error: index out of range", "error": "fatal (-1): out of luck",

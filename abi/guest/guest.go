@@ -25,8 +25,8 @@
 //	GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -ldflags='-s -w' -o plugin.wasm .
 //
 // The package imports nothing outside of the standard library: copy it where the
-// module cannot be had. ../SPEC.md is the contract. (Durable state and groups'
-// offsets are not in it yet, for the host has not.)
+// module cannot be had. ../SPEC.md is the contract. (The hook on_groups is not in it:
+// a plugin that exports it needs a permission, and this package exports all it has.)
 //
 // Rules for plugins: no goroutine may outlive the call that began it, and none may
 // wait for anything. Entries and byte slices from a frame are valid until the hook
@@ -63,6 +63,8 @@ const (
 	BadInput    Status = -4
 	Unsupported Status = -5
 	NoMemory    Status = -6
+	StateFull   Status = -7
+	NotFound    Status = -8
 	Limit       Status = -102
 )
 
@@ -80,6 +82,10 @@ func (s Status) Error() string {
 		return "unsupported"
 	case NoMemory:
 		return "no memory"
+	case StateFull:
+		return "state full"
+	case NotFound:
+		return "not found"
 	case Limit:
 		return "limit"
 	}

@@ -22,6 +22,11 @@ func init() {
 		if v, _ := guest.Config("in.key"); v != "value" {
 			return guest.Fail(guest.BadInput, "in.key is not value in "+f.Flow())
 		}
+		if v, _ := guest.Config("mode"); v == "state" {
+			if err := f.EmitSchema("v1"); err != nil {
+				return err
+			}
+		}
 		counter, err = guest.NewCounter("seen", "kind", "commit")
 		return err
 	})
@@ -62,6 +67,12 @@ func commit(c *guest.Commits) error {
 		if c.Attempt() < 2 {
 			return guest.Retry
 		}
+	case "state":
+		for e := range c.All() {
+			if err := state(e); err != nil {
+				return err
+			}
+		}
 	case "leak": // a goroutine of one's own is scheduled, and what is dropped is collected
 		garbage = nil
 		for range 64 {
@@ -78,6 +89,28 @@ func commit(c *guest.Commits) error {
 		}
 	}
 	return nil
+}
+
+// state counts in the entry's partition, and says in a key how often that was.
+func state(e guest.Commit) error {
+	counted, err := e.Get("records")
+	if err != nil {
+		return err
+	}
+	counted = append(counted, make([]byte, e.Records())...)
+	key, err := e.Next("records")
+	if err != nil {
+		return err
+	}
+	if key != "" {
+		if err := e.Delete(key); err != nil {
+			return err
+		}
+	}
+	if err := e.Put("records", counted); err != nil {
+		return err
+	}
+	return e.Put("times-"+string(rune('0'+calls)), []byte{})
 }
 
 func main() {}
