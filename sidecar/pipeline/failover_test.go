@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"mirror/sidecar/config"
@@ -239,4 +240,78 @@ func TestCheckpointsThatNothingTranslatesAreRefused(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The built-in plugin translates: wherever groups stand, also between transactions, in a
+// partition without data and at the head, they go on with the record that comes next for
+// them, on checkpoints and on synced groups.
+func TestGroupsGoOnAtTheRightRecord(t *testing.T) {
+	l := newLab(t, offsetSync, following, func(f *config.Flow) {
+		f.Checkpoints.SyncGroups = config.Switch{On: true}
+		f.Plugins[0].Limits = config.Limits{Memory: 64 << 20, Call: time.Minute}
+		f.Plugins[0].Config["translate"] = true
+	})
+	l.source.create("t", 1)
+	l.source.create("empty", 1)
+	for n := range 20 {
+		l.source.transaction("t", n%3 != 1, values(fmt.Sprintf("tx%d", n), 0, 1+n%4)...)
+	}
+	end := l.source.PartitionInfo("t", 0).HighWatermark
+	for offset := range end + 1 {
+		l.source.commit(fmt.Sprintf("at-%d", offset), "t", 0, offset)
+	}
+	l.source.commit("nothing-yet", "empty", 0, 0)
+	r := l.start()
+	eventually(t, "exact answers", func() string {
+		if s := r.Status().Failover; s.Groups[status.OutcomeExact] != int(end)+2 || len(s.Problem) > 0 {
+			return fmt.Sprintf("%+v", s)
+		}
+		return ""
+	})
+	source, target := l.source.committed("t"), l.target.committed("A.t")
+	for offset := range end + 1 {
+		group := fmt.Sprintf("at-%d", offset)
+		g, err := r.Explain(t.Context(), group, "")
+		if err != nil || len(g.Partitions) != 1 {
+			t.Fatalf("%+v, %v", g, err)
+		}
+		p := g.Partitions[0]
+		if want, got := after(source, offset), after(target, p.Offset); want != got || p.Outcome != status.OutcomeExact {
+			t.Errorf("group %s goes on at %d (%s) with %q, want %q", group, p.Offset, p.Outcome, got, want)
+		}
+		l.checkpoint(group, "t", offset, p.Offset)
+		if p.Committed != p.Offset || p.Would != status.SyncInPlace {
+			t.Errorf("group %s has %d on the target: %+v", group, p.Committed, p)
+		}
+	}
+	if g, err := r.Explain(t.Context(), "nothing-yet", ""); err != nil || g.Partitions[0].Offset != 0 || g.Partitions[0].Outcome != status.OutcomeExact {
+		t.Errorf("a group of a partition without data: %+v, %v", g, err)
+	}
+	if err := r.Lag(t.Context(), func(g status.GroupLag) {
+		if g.Lose != 0 || g.Repeat != 0 || g.Unknown != 0 || g.NotCopied != 0 || g.AtMost {
+			t.Errorf("%+v", g)
+		}
+	}); err != nil {
+		t.Error(err)
+	}
+	r.stop()
+}
+
+// committed are the records of a topic that readers see, by their offsets.
+func (s *side) committed(topic string) (all []*kgo.Record) {
+	s.t.Helper()
+	if _, err := s.cluster.Read(s.t.Context(), topic, nil, func(r *kgo.Record) { all = append(all, r) }); err != nil {
+		s.t.Fatal(err)
+	}
+	return all
+}
+
+// after is the value of the first record at or after an offset, "": there is none.
+func after(records []*kgo.Record, offset int64) string {
+	for _, r := range records {
+		if r.Offset >= offset {
+			return string(r.Value)
+		}
+	}
+	return ""
 }
