@@ -126,8 +126,7 @@ func later(b batch.Batch, ms int64) batch.Batch {
 	for _, at := range []int{27, 35} { // base and max timestamp
 		binary.BigEndian.PutUint64(b[at:], binary.BigEndian.Uint64(b[at:])+uint64(ms))
 	}
-	b.Rewrite(batch.NoProducer, batch.NoSequence)
-	return b
+	return sealed(b)
 }
 
 func at(ms int64) time.Time { return time.UnixMilli(ms) }
