@@ -123,6 +123,12 @@ func TestConnectFindsProblems(t *testing.T) {
 		_, backup := fake(t, "backup", "", kfake.SeedTopics(1, "primary.checkpoints.internal"))
 		expect(t, primary+backup+flow, "flow primary->backup: ", "primary.checkpoints.internal", "cleanup.policy")
 	})
+	t.Run("plugins' state is not compacted, or has too few partitions", func(t *testing.T) {
+		const topic = "mm2-plugin-state.primary.offset-sync.internal"
+		_, primary := fake(t, "primary", "")
+		_, backup := fake(t, "backup", "", kfake.SeedTopics(1, topic))
+		expect(t, primary+backup+flow, "topic "+topic+" has 1 partition, a plugin's state needs 4", "topic "+topic+": cleanup.policy is not compact but")
+	})
 	t.Run("groups may not be committed for", func(t *testing.T) {
 		source, primary := fake(t, "primary", "", kfake.SeedTopics(1, "orders"))
 		var all kadm.Offsets
