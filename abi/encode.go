@@ -12,13 +12,19 @@ type Encoder struct {
 	hook  Hook
 	count int
 	strs  map[string]uint32
-	refs  []ref  // where the offset of a string is to be filled in
-	text  []byte // strings, until Finish
+	last  [3]text // of each field, what it was before: mostly it is the same
+	refs  []ref   // where the offset of a string is to be filled in
+	text  []byte  // strings, until Finish
 	exts  []byte
 	err   error
 }
 
 type ref struct{ at, off int }
+
+type text struct {
+	s   string
+	off uint32
+}
 
 // Begin starts a frame of the hook. What Finish gave before is overwritten.
 func (e *Encoder) Begin(h Hook, flags uint16) {
@@ -29,6 +35,7 @@ func (e *Encoder) Begin(h Hook, flags uint16) {
 		e.strs = map[string]uint32{}
 	}
 	clear(e.strs)
+	e.last = [3]text{}
 	le.PutUint32(e.b, Magic)
 	le.PutUint16(e.b[4:], HeaderSize)
 	le.PutUint16(e.b[6:], uint16(h))
@@ -50,20 +57,24 @@ func (e *Encoder) entry() []byte {
 
 var zeros [PartitionSize]byte
 
-// str has the entry's fields point to s; equal strings of a frame are one.
-func (e *Encoder) str(entry []byte, f textField, s string) {
+// str has the entry's n-th text, whose fields are f, point to s; equal strings of a
+// frame are one.
+func (e *Encoder) str(entry []byte, n int, f textField, s string) {
 	if len(s) > math.MaxUint16 {
 		e.err = fmt.Errorf("a string of %d bytes in entry %d of %v: %d are the limit", len(s), e.count-1, e.hook, math.MaxUint16)
 		return
 	}
-	off, ok := e.strs[s]
-	if !ok {
-		off = uint32(len(e.text))
-		e.text = append(e.text, s...)
-		e.strs[s] = off
+	if s != e.last[n].s {
+		off, ok := e.strs[s]
+		if !ok {
+			off = uint32(len(e.text))
+			e.text = append(e.text, s...)
+			e.strs[s] = off
+		}
+		e.last[n] = text{s, off}
 	}
 	le.PutUint16(entry[f.size:], uint16(len(s)))
-	e.refs = append(e.refs, ref{len(e.b) - len(entry) + f.at, int(off)})
+	e.refs = append(e.refs, ref{len(e.b) - len(entry) + f.at, int(e.last[n].off)})
 }
 
 // Commit adds an entry to an on_commit frame.
@@ -79,8 +90,8 @@ func (e *Encoder) Commit(c Commit) {
 	le.PutUint32(b[60:], c.Records)
 	le.PutUint32(b[64:], c.Dropped)
 	le.PutUint32(b[68:], uint32(c.LeaderEpoch))
-	e.str(b, t[0], c.Topic)
-	e.str(b, t[1], c.TargetTopic)
+	e.str(b, 0, t[0], c.Topic)
+	e.str(b, 1, t[1], c.TargetTopic)
 }
 
 // Partition adds an entry to an on_partitions or a tick frame.
@@ -93,8 +104,8 @@ func (e *Encoder) Partition(p Partition) {
 	le.PutUint32(b[40:], uint32(p.Event))
 	copy(b[48:], p.TopicID[:])
 	copy(b[64:], p.TargetTopicID[:])
-	e.str(b, t[0], p.Topic)
-	e.str(b, t[1], p.TargetTopic)
+	e.str(b, 0, t[0], p.Topic)
+	e.str(b, 1, t[1], p.TargetTopic)
 }
 
 // Group adds an entry to an on_groups frame.
@@ -106,9 +117,9 @@ func (e *Encoder) Group(g Group) {
 	le.PutUint64(b[24:], uint64(g.TargetEnd))
 	le.PutUint32(b[44:], uint32(g.Partition))
 	le.PutUint32(b[56:], uint32(g.LeaderEpoch))
-	e.str(b, t[0], g.Group)
-	e.str(b, t[1], g.Topic)
-	e.str(b, t[2], g.Metadata)
+	e.str(b, 0, t[0], g.Group)
+	e.str(b, 1, t[1], g.Topic)
+	e.str(b, 2, t[2], g.Metadata)
 }
 
 // ExtraUint adds an extra of eight bytes, or of four where the tag has four.

@@ -25,6 +25,7 @@ type queue struct {
 	items  []item
 	told   int
 	sealed int
+	seam   int // where told was when compact looked last
 
 	begun      bool // the state knows of base
 	introduced bool // this instance has been told base
@@ -57,7 +58,8 @@ func (q *queue) seal() {
 	q.sealed = len(q.items)
 }
 
-// compact joins ranges that were kept apart because a round began between them.
+// compact joins ranges that were kept apart because a round began between them. Those
+// before the seam were looked at when the round before began.
 func (q *queue) compact() {
 	join := func(items []item) []item {
 		out := items[:0]
@@ -69,11 +71,12 @@ func (q *queue) compact() {
 		}
 		return out
 	}
-	told := join(q.items[:q.told])
+	from := max(min(q.seam, q.told)-1, 0)
+	told := from + len(join(q.items[from:q.told]))
 	rest := join(q.items[q.told:])
-	all := append(told, rest...) // never further than rest already is
+	all := append(q.items[:told], rest...) // never further than rest already is
 	clear(q.items[len(all):])
-	q.items, q.told = all, len(told)
+	q.items, q.told, q.seam = all, told, told
 }
 
 // advance notes that n more items have been told.
@@ -109,6 +112,7 @@ func (q *queue) flush() {
 	q.base, q.known = q.view, q.view.Kind != abi.Revoked
 	q.items = slices.Delete(q.items, 0, q.told)
 	q.sealed -= q.told
+	q.seam = max(q.seam-q.told, 0)
 	q.told = 0
 }
 
