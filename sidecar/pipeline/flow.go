@@ -89,6 +89,7 @@ type Flow struct {
 	problems   []status.Topic
 	// positionsProblem is what is wrong with their topic, "": nothing.
 	positionsProblem string
+	stateProblem     string // why plugins' state cannot be read yet, "": it is; positions wait for that
 	errors           map[string]uint64
 	generation       *generation // of the plugins that run, or are about to; nil: none
 }

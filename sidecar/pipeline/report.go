@@ -18,7 +18,7 @@ func (f *Flow) Status() status.Flow {
 		Name: f.cfg().Name(), From: f.cfg().From, To: f.cfg().To,
 		State: f.state, Reason: f.reason, Lanes: len(f.lanes),
 		MemoryInUse: f.frames.InUse() + f.producer.SetAside(), MemoryLimit: f.frames.Limit(),
-		PositionsSave: f.allSaved(), PositionsProblem: cmp.Or(f.positionsProblem, f.unsavable()), Topics: slices.Clone(f.problems), Errors: map[string]uint64{},
+		PositionsSave: f.allSaved(), PositionsProblem: cmp.Or(f.positionsProblem, f.stateProblem, f.unsavable()), Topics: slices.Clone(f.problems), Errors: map[string]uint64{},
 		Latency: f.latencies.histogram(),
 	}
 	for _, kind := range status.ErrorKinds {

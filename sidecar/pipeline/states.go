@@ -153,6 +153,13 @@ func (f *Flow) untilDone(ctx context.Context, try func(context.Context) error) e
 		bounded, cancel := context.WithTimeout(ctx, openTime)
 		err := try(bounded)
 		cancel()
+		problem := ""
+		if err != nil {
+			problem = "they wait for plugins' state: " + err.Error()
+		}
+		f.mu.Lock()
+		f.stateProblem = problem
+		f.mu.Unlock()
 		if err == nil {
 			if n > 0 {
 				f.log.Info("plugins' state is read")

@@ -213,6 +213,35 @@ func TestNoSchemaNoState(t *testing.T) {
 	}
 }
 
+// State that cannot be read shows, and keeps positions from being saved, not records
+// from being copied.
+func TestStateThatCannotBeRead(t *testing.T) {
+	l := newLab(t, remembers)
+	l.source.create("t", 1)
+	l.source.write("t", 0, values("v", 0, 5)...)
+	l.target.create(stateTopic, 1) // it has too few partitions
+	r := l.start()
+	l.copied("t", 0, values("v", 0, 5)...)
+	eventually(t, "the problem", func() string {
+		if p := r.Status().PositionsProblem; !strings.Contains(p, "they wait for plugins' state: plugin echo: ") || !strings.Contains(p, "it has one partition and needs 4") {
+			return fmt.Sprintf("it is %q", p)
+		}
+		return ""
+	})
+	if at := l.positionOf("t"); at != -1 {
+		t.Errorf("position %d is saved", at)
+	}
+	l.target.remove(stateTopic)
+	l.saved("t", 0, 4)
+	l.keeps("t", 4)
+	if p := r.Status().PositionsProblem; p != "" {
+		t.Errorf("the problem %q is left", p)
+	}
+	if n := l.log.count("plugins' state cannot be read yet"); n != 1 {
+		t.Errorf("it is logged %d times", n)
+	}
+}
+
 // A mirror whose state another one keeps, which began later, stops.
 func TestAMirrorWhoseStateIsTakenOver(t *testing.T) {
 	l := newLab(t, remembers)
