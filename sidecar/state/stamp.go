@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// stamp says who wrote a record, and when. Stamps of a partition rise, but for those of
+// stamp says who wrote a record, and when. Stamps of a source partition rise, but for those of
 // a mirror that goes on after its successor has begun, and of a request that a broker
 // finishes after it was given up and what was in it written again. Such a record is not
 // read; but compaction keeps it, as the last of its key, and not the one before it. So
@@ -25,7 +25,7 @@ func newStamp(epoch int64) stamp {
 	return stamp{epoch: epoch, opened: time.Now().UnixMilli(), run: rand.Int64()}
 }
 
-// compare orders stamps of one partition by when they should be there. Of two writers
+// compare orders stamps of one source partition by when they should be there. Of two writers
 // it holds one way or the other.
 func (s stamp) compare(o stamp) int {
 	return cmp.Or(s.compareRun(o), cmp.Compare(s.write, o.write))

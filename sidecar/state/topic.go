@@ -33,14 +33,14 @@ type Topic struct {
 	o      Options
 	writer *cluster.Writer
 
-	turn    chan struct{}   // holds one token: whoever took it may read or write, and use what follows
-	id      [16]byte        // the topic's; zero: not known
-	run     stamp           // of the last record written
-	next    map[int32]int64 // by partition: the offset that is read or written next
-	seen    map[int32]stamp // the highest, up to there
-	others  int             // records of other schemas
-	garbage int             // records that are no state
-	policy  string          // of cleanup, as it was looked at last
+	turn    chan struct{}         // holds one token: whoever took it may read or write, and use what follows
+	id      [16]byte              // the topic's; zero: not known
+	run     stamp                 // of the last record written
+	next    map[int32]int64       // by partition: the offset that is read or written next
+	seen    map[plugins.Key]stamp // the highest of a source partition, up to there
+	others  int                   // records of other schemas
+	garbage int                   // records that are no state
+	policy  string                // of cleanup, as it was looked at last
 
 	mu   sync.Mutex
 	kept map[plugins.Key]*plugins.Kept
@@ -52,7 +52,7 @@ type Topic struct {
 func Open(ctx context.Context, o Options) (*Topic, error) {
 	t := &Topic{
 		o: o, writer: cluster.NewWriter(o.Cluster, kgo.RecordPartitioner(kgo.ManualPartitioner())),
-		turn: make(chan struct{}, 1), next: map[int32]int64{}, seen: map[int32]stamp{},
+		turn: make(chan struct{}, 1), next: map[int32]int64{}, seen: map[plugins.Key]stamp{},
 		kept: map[plugins.Key]*plugins.Kept{}, held: map[plugins.Key]bool{},
 	}
 	t.turn <- struct{}{}
@@ -97,11 +97,8 @@ func (t *Topic) read(ctx context.Context) (err error) {
 			t.garbage++
 		case e.schema != t.o.Schema:
 			t.others++
-		case e.stamp.compare(t.seen[r.Partition]) < 0:
-			t.of(e.key).Doubt(e.name)
 		default:
-			t.seen[r.Partition] = e.stamp
-			t.of(e.key).Load(e.topicID, e.name, e.value)
+			t.load(t.of(e.key), e)
 		}
 	})
 	t.mu.Lock()
@@ -110,6 +107,16 @@ func (t *Topic) read(ctx context.Context) (err error) {
 		k.Loaded()
 	}
 	return err
+}
+
+// load takes in what a record says, unless a later one was there before it.
+func (t *Topic) load(kept *plugins.Kept, e entry) {
+	if e.stamp.compare(t.seen[e.key]) < 0 {
+		kept.Doubt(e.name)
+		return
+	}
+	t.seen[e.key] = e.stamp
+	kept.Load(e.topicID, e.name, e.value)
 }
 
 // take takes the turn. Its only error is ctx's.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -181,6 +180,47 @@ func TestAPredecessorThatStillWrites(t *testing.T) {
 	l.has(l.open(), 0, "a", "2", "b", "2", "c", "old")
 }
 
+// Two mirrors of one flow that copy different topics at once do not disturb each other,
+// and one that takes a partition over goes on with what the other left.
+func TestMirrorsSideBySide(t *testing.T) {
+	l := newLab(t)
+	a, b := l.open(), l.open()
+	one, two := plugins.Key{Topic: "t"}, plugins.Key{Topic: "t", Partition: sameAs(0)}
+	a.Take(one)
+	b.Take(two)
+	for i := range 5 {
+		l.write(a, set(one.Partition, "n", fmt.Sprint(i))...)
+		l.write(b, set(two.Partition, "n", fmt.Sprint(i))...)
+	}
+	if d := slices.Concat(a.doubts(one.Partition), b.doubts(two.Partition)); len(d) > 0 {
+		t.Errorf("doubts without a reason: %v", d)
+	}
+	next := l.open()
+	l.has(next, one.Partition, "n", "4")
+	l.has(next, two.Partition, "n", "4")
+
+	l.write(a, set(one.Partition, "n", "5")...) // it sees what the other has written last
+	b.Give(two)
+	a.Take(two)
+	l.has(a, two.Partition, "n", "4")
+	l.write(a, set(two.Partition, "n", "of the first")...)
+	l.has(l.open(), two.Partition, "n", "of the first")
+	// The other was not told to leave it: it learns that it has been replaced.
+	b.Take(two)
+	if err := b.Write(t.Context(), set(two.Partition, "n", "late")); !errors.Is(err, ErrTakenOver) {
+		t.Errorf("it may go on: %v", err)
+	}
+}
+
+// sameAs is another source partition in the same partition of the topic.
+func sameAs(partition int32) int32 {
+	n := partition + 1
+	for partitionOf(plugins.Key{Topic: "t", Partition: n}) != partitionOf(plugins.Key{Topic: "t", Partition: partition}) {
+		n++
+	}
+	return n
+}
+
 // A request that a broker finishes after it was given up does not count either.
 func TestALateRequest(t *testing.T) {
 	l := newLab(t)
@@ -332,7 +372,11 @@ func TestLanes(t *testing.T) {
 			t.Errorf("doubts without a reason: %v", d)
 		}
 	}
-	if k := slices.Collect(maps.Keys(next.seen)); len(k) != Partitions {
-		t.Errorf("partitions %v are used", k)
+	used := map[int32]bool{}
+	for k := range next.seen {
+		used[partitionOf(k)] = true
+	}
+	if len(used) != Partitions {
+		t.Errorf("partitions %v are used", used)
 	}
 }

@@ -32,6 +32,11 @@ func (t *Topic) Write(ctx context.Context, changes []plugins.Change) error {
 func (t *Topic) write(ctx context.Context, changes []plugins.Change) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
+	for _, c := range changes {
+		if s := t.seen[c.Key]; s.compareRun(t.run) > 0 { // another mirror had it
+			t.run = newStamp(s.epoch + 1)
+		}
+	}
 	records := make([]*kgo.Record, len(changes))
 	for i, c := range changes {
 		t.run.write++
@@ -47,9 +52,11 @@ func (t *Topic) write(ctx context.Context, changes []plugins.Change) error {
 // predecessor that has not noticed yet, or of a request that was given up: their keys
 // are written again.
 func (t *Topic) settle(ctx context.Context, records []*kgo.Record) error {
-	next, own, gaps := map[int32]int64{}, map[int32]map[int64]bool{}, false
+	next, own, about, gaps := map[int32]int64{}, map[int32]map[int64]bool{}, map[plugins.Key]bool{}, false
 	for _, r := range records {
 		n := r.Partition
+		e, _ := parse(r) // it was made of one
+		about[e.key] = true
 		if own[n] == nil {
 			own[n], next[n] = map[int64]bool{}, t.next[n]
 		}
@@ -61,7 +68,7 @@ func (t *Topic) settle(ctx context.Context, records []*kgo.Record) error {
 		own[n][r.Offset], next[n] = true, r.Offset+1
 	}
 	if gaps {
-		if err := t.between(ctx, own); err != nil {
+		if err := t.between(ctx, own, about); err != nil {
 			return err
 		}
 	}
@@ -69,14 +76,16 @@ func (t *Topic) settle(ctx context.Context, records []*kgo.Record) error {
 		t.next[n] = next[n]
 	}
 	for _, r := range records {
-		e, _ := parse(r) // it was made of one
-		t.seen[r.Partition] = e.stamp
+		e, _ := parse(r)
+		t.seen[e.key] = e.stamp
 	}
 	return nil
 }
 
-// between reads what others have written between, or after, what is ours.
-func (t *Topic) between(ctx context.Context, own map[int32]map[int64]bool) error {
+// between reads what others have written between, or after, what is ours. What is about
+// partitions that this mirror has is a predecessor's, a successor's, or late; all else is
+// another's that runs beside it and copies other topics.
+func (t *Topic) between(ctx context.Context, own map[int32]map[int64]bool, about map[plugins.Key]bool) error {
 	from := map[int32]int64{}
 	for n := range int32(Partitions) {
 		from[n] = t.next[n]
@@ -88,9 +97,10 @@ func (t *Topic) between(ctx context.Context, own map[int32]map[int64]bool) error
 			return
 		}
 		switch run := e.stamp.compareRun(t.run); {
+		case !about[e.key] && t.beside(e):
 		case run > 0:
 			taken = true
-		case run < 0 || e.stamp.write < t.seen[r.Partition].write:
+		case run < 0 || e.stamp.write < t.seen[e.key].write:
 			t.of(e.key).Doubt(e.name)
 		}
 	})
@@ -98,6 +108,19 @@ func (t *Topic) between(ctx context.Context, own map[int32]map[int64]bool) error
 		err = ErrTakenOver
 	}
 	return err
+}
+
+// beside takes in what another mirror writes about a partition, unless a lane has that.
+func (t *Topic) beside(e entry) bool {
+	kept := t.of(e.key)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.held[e.key] {
+		return false
+	}
+	t.load(kept, e)
+	kept.Loaded()
+	return true
 }
 
 // Forget removes what is kept of a source topic that is gone, unless a lane has it.
