@@ -39,7 +39,7 @@ func TestExplain(t *testing.T) {
 	l.source.commit("g", "orders", 0, 100, "m")
 	l.source.commit("g", "orders", 1, 200, "")
 	l.source.commit("g", "other", 0, 300, "")
-	l.target.commit("g", "A.orders", 0, 97, "")
+	l.target.commit("g", "A.orders", 0, 97, "m")
 	l.target.commit("g", "A.other", 0, 999, "")
 	l.answers = func(o plugins.GroupOffset) plugins.Translation {
 		if o.Partition == 1 {

@@ -29,6 +29,7 @@ type standing struct {
 	from  groups.Offset
 	to    plugins.Translation
 	there int64 // what the group has on the target, -1: nothing, or it was not looked at
+	other bool  // with other metadata than on the source
 	would string
 	held  string
 }
@@ -135,14 +136,14 @@ func (e *Engine) lookThere(ctx context.Context, views []*view, m *mirrored, all 
 	}
 	for i, c := range e.target.Fetch(ctx, names, m.target) {
 		at[i].unread = c.Err
-		have := make(map[plugins.Key]int64, len(c.Offsets))
+		have := make(map[plugins.Key]groups.Offset, len(c.Offsets))
 		for _, o := range c.Offsets {
-			have[plugins.Key{Topic: o.Topic, Partition: o.Partition}] = o.Offset
+			have[plugins.Key{Topic: o.Topic, Partition: o.Partition}] = o
 		}
 		for j := range at[i].offsets {
 			s := &at[i].offsets[j]
 			if o, ok := have[plugins.Key{Topic: s.p.Target, Partition: s.p.Partition}]; ok {
-				s.there = o
+				s.there, s.other = o.Offset, o.Metadata != s.from.Metadata
 			}
 		}
 	}
@@ -176,7 +177,7 @@ func (e *Engine) lookForMembers(ctx context.Context, views []*view) {
 func (v *view) judge() {
 	for i := range v.offsets {
 		s := &v.offsets[i]
-		if s.would, s.held = wouldSync(s.to, v.there, s.there); v.unread != nil && s.held == "" {
+		if s.would, s.held = wouldSync(s.to, v.there, s.there, s.other); v.unread != nil && s.held == "" {
 			s.would, s.held = status.SyncHold, heldUnread(v.unread)
 		}
 	}

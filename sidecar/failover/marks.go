@@ -46,6 +46,15 @@ type kind struct {
 	epoch         int32 // 0: it has none
 }
 
+// visited says whether a group that was like that when the mirror committed for it, and
+// is like now, had members in between.
+func (k kind) visited(now kind) bool {
+	if k == (kind{}) && now == (kind{typ: "classic"}) {
+		return false // there was none: the commit has made it
+	}
+	return k != now
+}
+
 // mark is a checkpoint that is in the topic.
 type mark struct {
 	place  uint32

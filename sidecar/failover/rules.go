@@ -28,14 +28,15 @@ func due(was *mark, wasMetadata string, up int64, t plugins.Translation, metadat
 
 // wouldSync says what a sync does about an offset: what it commits, where it commits;
 // why not, where it holds back. there is what the group has on the target now, -1:
-// nothing; g is the group there, with an empty name where there is none.
-func wouldSync(t plugins.Translation, g groups.Group, there int64) (would, held string) {
+// nothing, and other whether that is with other metadata; g is the group there, with an
+// empty name where there is none.
+func wouldSync(t plugins.Translation, g groups.Group, there int64, other bool) (would, held string) {
 	switch {
 	case t.Outcome == abi.NoOffset:
 		return status.SyncHold, status.HeldNone
 	case g.Share():
 		return status.SyncHold, status.HeldShare
-	case there == t.Offset:
+	case there == t.Offset && !other:
 		return status.SyncInPlace, ""
 	case g.Active():
 		return status.SyncHold, status.HeldActive

@@ -66,7 +66,7 @@ func (e *Engine) commit(ctx context.Context, v *view) {
 			e.counts.expired++
 		}
 		m.synced = s.to.Offset
-		s.there = s.to.Offset
+		s.there, s.other = s.to.Offset, false
 		e.counts.committed++
 		g.left = &v.kind
 	}
@@ -112,7 +112,7 @@ func (e *Engine) notice(views []*view) {
 			e.o.Log.Warn("the group was moved back on the target since the mirror committed for it", "group", v.name,
 				"topic", back.p.Target, "partition", back.p.Partition, "offset", back.there)
 		}
-		if left != nil && ours > 0 && *left != v.kind {
+		if left != nil && ours > 0 && left.visited(v.kind) {
 			e.counts.crossed++
 			e.o.Log.Warn("a member of the group came and went on the target while the mirror committed for it: "+
 				"what it committed before that is overwritten, and may be read again", "group", v.name)

@@ -47,12 +47,19 @@ func TestGroupsAreSynced(t *testing.T) {
 		t.Errorf("status %+v", s)
 	}
 	l.once(e)
-	if s := e.Status(); s.Committed != 3 {
-		t.Errorf("%d offsets were committed again", s.Committed-3)
+	// A group that the mirror's own commit has made had no member.
+	if s := e.Status(); s.Committed != 3 || s.Crossed != 0 {
+		t.Errorf("%d offsets were committed again, %d groups crossed", s.Committed-3, s.Crossed)
 	}
 	l.source.commit("h", "orders", 0, 11, "")
 	l.once(e)
 	l.stands("h", "orders", "8/-1/")
+	l.source.commit("h", "orders", 0, 11, "other metadata")
+	l.once(e)
+	l.stands("h", "orders", "8/-1/other metadata")
+	if s := e.Status(); s.Crossed != 0 {
+		t.Errorf("%d groups crossed", s.Crossed)
+	}
 }
 
 // Only what is exact or a bound is committed.
