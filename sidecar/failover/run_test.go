@@ -106,6 +106,9 @@ func TestTroubleStaysWhereItIs(t *testing.T) {
 			if s := e.Status(); s.Unreadable != 1 || s.Deleted != 0 || s.Problem == "" {
 				t.Errorf("status %+v", s)
 			}
+			if said := l.log.count("DESCRIBE on the group at the source"); (said == 1) != (name == "denied") {
+				t.Errorf("the right that is missing is said %d times", said)
+			}
 			failing.Store(false)
 			l.once(e)
 			l.has("bad", "orders", "100>97")
