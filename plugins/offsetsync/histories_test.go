@@ -95,6 +95,15 @@ func (w *world) restart() {
 // position, or the one before; what comes next is found on the target, or copied
 // again.
 func (w *world) crash() {
+	if rapid.Bool().Draw(w.t, "in a flush") {
+		var nothing []abi.Commit
+		for _, m := range w.all {
+			nothing = append(nothing, m.entry(m.position+1, m.position, -1, -1, 0))
+		}
+		w.g.parts.torn = true
+		w.commit(abi.Flush, nothing)
+		w.g.parts.torn = false
+	}
 	for _, m := range w.all {
 		p := w.g.parts.at(m.partition)
 		written := rapid.IntRange(0, len(p.put)).Draw(w.t, "written")

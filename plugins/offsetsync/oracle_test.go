@@ -165,16 +165,8 @@ func (o *oracle) last(before int64) (int64, kind) {
 }
 
 // translate is what a group is told that has read up to an offset, where everything
-// up to position is copied, and the target ends at end.
-func (o *oracle) translate(offset, position, end int64) answer {
-	a := o.find(offset, position)
-	if a.offset > end {
-		return bound(end, abi.InUnknown)
-	}
-	return a
-}
-
-func (o *oracle) find(offset, position int64) answer {
+// up to position is copied.
+func (o *oracle) translate(offset, position int64) answer {
 	if o.covered < 0 {
 		return answer{-1, abi.NoOffset, abi.NotKnown}
 	}

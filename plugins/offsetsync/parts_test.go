@@ -39,9 +39,10 @@ func entries(frame []byte) (about []partition) {
 // parts is the state of partitions as a host keeps it.
 type parts struct {
 	of    map[partition]*part
-	limit int // bytes of a partition's keys and values; 0: none
-	count int // of the records that flushes have written
-	bytes int // that these had
+	limit int  // bytes of a partition's keys and values; 0: none
+	torn  bool // flushes do not get to their end
+	count int  // of the records that flushes have written
+	bytes int  // that these had
 }
 
 // part is one partition's.
@@ -62,6 +63,9 @@ func (s *parts) at(p partition) *part {
 
 // flush makes what was put durable.
 func (s *parts) flush(about []partition) {
+	if s.torn {
+		return
+	}
 	for _, p := range about {
 		x := s.at(p)
 		for _, k := range x.put {

@@ -242,10 +242,6 @@ func (w *world) check(m *mirrored, offset int64, got answer) {
 	fail := func(why string) {
 		w.t.Fatalf("%s-%d, offset %d: %v: %s; position %d, target's end %d", m.topic, m.number, offset, got, why, m.position, m.told)
 	}
-	end := m.told
-	if end < 0 {
-		end = m.end
-	}
 	// What is true, whatever is known.
 	if first, ok := m.first(offset); ok && got.offset > first {
 		fail(fmt.Sprint("it is past ", first))
@@ -256,7 +252,7 @@ func (w *world) check(m *mirrored, offset int64, got answer) {
 	var want []answer
 	var right []*oracle
 	for _, o := range m.known {
-		a := o.translate(offset, m.position, end)
+		a := o.translate(offset, m.position)
 		if want = append(want, a); w.fits(m, o, offset, got, a) {
 			right = append(right, o)
 		}

@@ -12,6 +12,9 @@ use crate::runs::{Gap, Piece, Point};
 /// How large a chunk may be and still be written with each flush, in bytes.
 const REWRITE: usize = 256;
 
+/// How many chunks are joined to another at most: twice as many as are FULL together.
+const MERGED: usize = 2 * FULL / REWRITE;
+
 impl Open<'_> {
     /// Has the closed pieces of the last chunk on the desk.
     pub fn body(&mut self) {
@@ -146,7 +149,8 @@ impl Open<'_> {
         let mut at = ROOM - len;
         out[at..].copy_from_slice(&body[..len]);
         let mut first = from;
-        while ROOM - at < FULL {
+        let (mut replaced, mut count) = ([0; MERGED], 0);
+        while ROOM - at < FULL && count < MERGED {
             let older = match self.shelf.before(first.src) {
                 Some(start) => self.shelf.read(start, read),
                 None => None,
@@ -157,29 +161,27 @@ impl Open<'_> {
                 {
                     at -= c.body.len();
                     out[at..at + c.body.len()].copy_from_slice(c.body);
+                    replaced[count] = first.src;
+                    count += 1;
                     first = c.from;
                 }
                 _ => break,
             }
         }
         let full = ROOM - at >= FULL;
-        if !full && first != from {
+        if !full && count < MERGED {
             at = ROOM - len;
             first = from;
+            count = 0;
         }
         let mut head = [0; chunk::HEAD];
         let n = chunk::head(0, full, first, &mut head);
         at -= n;
         out[at..at + n].copy_from_slice(&head[..n]);
-        if !self.put_out(first.src, at, ROOM) {
-            return; // what there is of it is true
-        }
-        let mut start = from.src;
-        while start > first.src {
-            self.shelf.delete(start);
-            match self.shelf.before(start) {
-                Some(older) => start = older,
-                None => break,
+        if self.put_out(first.src, at, ROOM) {
+            // The oldest first: what the others say still counts, and what they end with.
+            for &start in replaced[..count].iter().rev() {
+                self.shelf.delete(start);
             }
         }
     }

@@ -100,18 +100,13 @@ impl Walk {
 
 impl Open<'_> {
     pub fn translate(&mut self, g: &Group) -> Answer {
-        let answer = if self.h.covered < 0 {
+        if self.h.covered < 0 {
             Answer::none(mirror::NOT_KNOWN)
         } else if g.offset() >= self.h.covered {
             self.at_end(g.offset(), g.position())
         } else {
             self.find(g.offset(), g.position())
-        };
-        // A group is never sent ahead of what the target has.
-        if g.dst_end() >= 0 && answer.offset > g.dst_end() {
-            return Answer::bound(g.dst_end(), mirror::IN_UNKNOWN);
         }
-        answer
     }
 
     /// Behind the last record that is known.
