@@ -23,8 +23,9 @@ func demoCommand() *cli.Command {
 		Usage: "mirror live traffic between two Kafka clusters inside this process",
 		Description: `It needs no file and no Kafka, and leaves nothing behind. Traffic of many kinds
 (each codec, transactions with aborts, compaction, nulls) is written to one
-cluster, mirrored to the other, and compared record by record. It ends after
---for, or at Ctrl-C, with a summary, and exits 1 if any record differs.
+cluster, mirrored to the other, and compared record by record. A consumer group reads
+at the first, fails over, and goes on at the other. It ends after --for, or at Ctrl-C,
+with a summary, and exits 1 if any record differs, or the group lost or repeated one.
 
 Examples:
 

@@ -1,8 +1,9 @@
 // Package demo shows the mirror at work on two Kafka clusters inside the
 // process: it writes live traffic of many kinds to one, mirrors it to the
 // other, compares both record by record while it runs, and says in the end
-// whether every record arrived as it was written. It needs no file and leaves
-// nothing behind.
+// whether every record arrived as it was written. A consumer group reads at the
+// first, fails over, and goes on at the other, and the demo says what it lost and
+// repeated. It needs no file and leaves nothing behind.
 package demo
 
 import (
@@ -42,6 +43,10 @@ bootstrap = ["embedded"]
 from    = "primary"
 to      = "backup"
 refresh = "1s"
+
+[flows.checkpoints]
+interval    = "500ms"
+sync_groups = true
 `
 
 // Mirror is what the demo shows; it is sidecar.Mirror except in tests of what
@@ -60,7 +65,7 @@ type Options struct {
 	For  time.Duration // how long traffic is written; 0: until ctx ends
 	Rate int           // records a second, all topics together
 	// CatchUp is how long the mirror may take for the rest when the traffic
-	// has stopped.
+	// has stopped, and for the group's offsets when that fails over.
 	CatchUp time.Duration
 	Out     io.Writer
 	// Terminal says that Out is one: the table is refreshed in place then,
@@ -75,7 +80,8 @@ var ErrDifferent = errors.New("the target differs from the source")
 
 // Run runs the demo until its time is up or ctx ends, and writes the summary
 // either way. It returns ErrDifferent if a record was lost, repeated,
-// reordered or changed, or if that could not be found out.
+// reordered or changed, for the target or for the group, or if that could not be found
+// out.
 func Run(ctx context.Context, o Options) error {
 	cfg, err := config.Parse("demo", []byte(configuration), func(string) (string, bool) { return "", false })
 	if err != nil {
@@ -100,8 +106,9 @@ type demo struct {
 	style  style
 
 	comparison *compare.Comparison
+	group      *group
 	traffic    *traffic
-	ahead      atomic.Pointer[map[string]int] // of the comparison, by topic
+	ahead      atomic.Pointer[map[string]int] // of who reads, by topic
 	first      sample                         // when the traffic began
 	peak       float64                        // memory
 }
@@ -134,6 +141,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer d.comparison.Stop()
+	d.group = newGroup(d.mirror, d.policy.Target, d.CatchUp)
 	return d.show(ctx, m)
 }
 

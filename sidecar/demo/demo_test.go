@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"regexp"
@@ -37,6 +38,9 @@ func TestAllArrive(t *testing.T) {
 	}
 	if !regexp.MustCompile(`(?m)^All [0-9,]+ records arrived as they were written: `).MatchString(out) {
 		t.Error(out)
+	}
+	if !strings.Contains(out, ": 0 lost, 0 repeated.\n") {
+		t.Errorf("the group did not go on as it should:\n%s", out)
 	}
 	for _, topic := range topics {
 		row := regexp.MustCompile(`(?m)^` + topic.name + ` +[1-9][0-9,]* +[1-9][0-9,]* +[1-9][0-9,]*(?: keys)? +0 .*`).FindString(out)
@@ -102,6 +106,30 @@ func TestEveryFaultIsFound(t *testing.T) {
 			}
 			if !strings.Contains(out, c.want) || strings.Contains(out, "arrived as they were written") {
 				t.Errorf("no %q in\n%s", c.want, out)
+			}
+		})
+	}
+}
+
+// A group that goes on at the wrong record is found, though all records arrived.
+func TestGroupAtTheWrongRecordIsFound(t *testing.T) {
+	for shift, want := range map[int64]string{1: ` [1-9] lost, 0 repeated\.\n`, -1: ` 0 lost, [1-9] repeated\.\n`} {
+		t.Run(fmt.Sprint(shift), func(t *testing.T) {
+			t.Parallel()
+			out, err := run(t.Context(), nil, func(o *Options) {
+				o.CatchUp = 3 * time.Second
+				open := o.Open
+				o.Open = func(cfg *config.Config, log *slog.Logger) (Mirror, error) {
+					m, err := open(cfg, log)
+					m.(*fakeMirror).shift = shift
+					return m, err
+				}
+			})
+			if !errors.Is(err, ErrDifferent) {
+				t.Errorf("error %v", err)
+			}
+			if !regexp.MustCompile("Consumer group billing .*"+want).MatchString(out) || !strings.Contains(out, "arrived as they were written") {
+				t.Errorf("no %q in\n%s", want, out)
 			}
 		})
 	}

@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,14 +23,17 @@ type fakeMirror struct {
 	// spoil gives what to write in place of the records of one fetch of one
 	// partition.
 	spoil func(rs []*kgo.Record) []*kgo.Record
+	// shift is by how much groups on the target are ahead of where they should be.
+	shift int64
 
+	copied map[partition][]int64 // the offsets of the source's records
 	mu     sync.Mutex
 	report status.Report
 }
 
 func openFake(spoil func(rs []*kgo.Record) []*kgo.Record) func(*config.Config, *slog.Logger) (Mirror, error) {
 	return func(cfg *config.Config, _ *slog.Logger) (Mirror, error) {
-		m := &fakeMirror{clusters: map[string]*embedded.Cluster{}, spoil: spoil}
+		m := &fakeMirror{clusters: map[string]*embedded.Cluster{}, spoil: spoil, copied: map[partition][]int64{}}
 		for alias := range cfg.Clusters {
 			c, err := embedded.Start(alias)
 			if err != nil {
@@ -83,6 +87,8 @@ func (m *fakeMirror) Run(ctx context.Context) error {
 			}
 			var rs []*kgo.Record
 			for _, r := range p.Records {
+				at := partition{r.Topic, r.Partition}
+				m.copied[at] = append(m.copied[at], r.Offset)
 				rs = append(rs, &kgo.Record{Topic: from + "." + r.Topic, Partition: r.Partition, Timestamp: r.Timestamp,
 					Key: r.Key, Value: r.Value, Headers: r.Headers})
 			}
@@ -98,8 +104,27 @@ func (m *fakeMirror) Run(ctx context.Context) error {
 			return err
 		}
 		m.count(out)
+		if err := m.syncGroup(ctx, kadm.NewClient(source), kadm.NewClient(target)); err != nil && ctx.Err() == nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// syncGroup commits for the group on the target where it is on the source. While it has
+// members there that is refused.
+func (m *fakeMirror) syncGroup(ctx context.Context, source, target *kadm.Client) error {
+	offsets, err := source.FetchOffsets(ctx, groupName)
+	if err != nil || len(offsets) == 0 {
+		return err
+	}
+	there := kadm.Offsets{}
+	offsets.Each(func(o kadm.OffsetResponse) {
+		n, _ := slices.BinarySearch(m.copied[partition{o.Topic, o.Partition}], o.At)
+		there.AddOffset(from+"."+o.Topic, o.Partition, max(0, int64(n)+m.shift), -1)
+	})
+	_, err = target.CommitOffsets(ctx, groupName, there)
+	return err
 }
 
 // count keeps a report as a mirror would.

@@ -14,6 +14,7 @@ type sample struct {
 	report   status.Report
 	progress map[string]compare.Progress // by source topic
 	usage    usage
+	group    moved
 }
 
 // row is one line of the table.

@@ -28,6 +28,12 @@ func (d *demo) show(ctx context.Context, m *running) error {
 		writing, stop = context.WithTimeout(ctx, d.For)
 	}
 	defer stop()
+	home, leave := context.WithTimeout(writing, d.atHome())
+	defer leave()
+	alive, drop := context.WithCancel(m.alive)
+	d.group.start(alive, home)
+	defer d.group.finish()
+	defer drop()
 	d.traffic = newTraffic(m.alive, d.mirror.Bootstrap(from), d.Rate, d.aheadOf)
 	if err := d.during(writing, m, "", d.traffic.run); err != nil {
 		return err
@@ -40,12 +46,13 @@ func (d *demo) show(ctx context.Context, m *running) error {
 		final, cancel := context.WithTimeout(ctx, finishTime)
 		defer cancel()
 		o.report = d.comparison.Finish(final)
+		d.group.finish()
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	o.last = d.look()
+	o.last, o.group = d.look(), d.group.look()
 	o.ran = o.last.at.Sub(d.first.at)
 	o.cpuSeconds = o.last.usage.cpuSeconds - d.first.usage.cpuSeconds
 	o.peakMemory = d.peak
@@ -59,6 +66,14 @@ func (d *demo) show(ctx context.Context, m *running) error {
 		return ErrDifferent
 	}
 	return nil
+}
+
+// atHome is how long the group reads at the source.
+func (d *demo) atHome() time.Duration {
+	if d.For > 0 {
+		return min(d.For/2, mostAtHome)
+	}
+	return mostAtHome
 }
 
 // during shows the table while work is done. When the mirror ends meanwhile,
@@ -96,7 +111,7 @@ func (d *demo) during(ctx context.Context, m *running, note string, work func(co
 
 // look takes a sample.
 func (d *demo) look() sample {
-	s := sample{at: time.Now(), report: d.mirror.Status(), progress: d.comparison.Progress(), usage: d.meter.read()}
+	s := sample{at: time.Now(), report: d.mirror.Status(), progress: d.comparison.Progress(), usage: d.meter.read(), group: d.group.look()}
 	d.peak = max(d.peak, s.usage.memory)
 	return s
 }
@@ -110,7 +125,8 @@ func (d *demo) frame(before, now sample, note string) {
 	}
 }
 
-// lookAhead notes how many records each topic is ahead of the comparison.
+// lookAhead notes how many records each topic is ahead of the comparison, or of the
+// group.
 func (d *demo) lookAhead() {
 	ahead := map[string]int{}
 	progress := d.comparison.Progress()
@@ -118,8 +134,8 @@ func (d *demo) lookAhead() {
 		// A compacted topic is small however far behind anybody is, and its
 		// cleaner makes counting pointless.
 		if !t.compacted {
-			p := progress[t.name]
-			ahead[t.name] = int(d.traffic.written[t.name].records.Load()) - int(p.Source) + p.Pending
+			p, written := progress[t.name], d.traffic.written[t.name].records.Load()
+			ahead[t.name] = max(int(written)-int(p.Source)+p.Pending, d.group.behind(t.name, written))
 		}
 	}
 	d.ahead.Store(&ahead)

@@ -22,10 +22,12 @@ type outcome struct {
 	peakMemory         float64
 	commits, abortions int64 // transactions
 	aborted            int64 // records
+	group              moved
 }
 
-// ok says that every record arrived unchanged.
-func (o outcome) ok() bool { return o.report.OK() }
+// ok says that every record arrived unchanged, and that the group missed none and saw
+// none twice.
+func (o outcome) ok() bool { return o.report.OK() && o.group.ok() }
 
 // result is the outcome for one topic.
 type result struct {
@@ -96,14 +98,15 @@ func summary(st style, o outcome) string {
 	fmt.Fprintf(&b, "%s records/s and %s MB/s for %s; CPU %.0f %%%s (traffic, both clusters, mirror and comparison together).\n",
 		count(perSecond(records, seconds)), megabytes(perSecond(bytes, seconds)), o.writing.Round(100*time.Millisecond),
 		100*perSecondFloat(o.cpuSeconds, o.ran.Seconds()), peak(o.peakMemory))
-	if !o.ok() {
+	b.WriteString("\n" + o.group.summary(st))
+	if !o.report.OK() {
 		b.WriteString("\n" + st.red("What differs:") + "\n" + o.report.String())
 	}
 	return b.String()
 }
 
 func headline(st style, o outcome, records, different uint64) string {
-	if o.ok() {
+	if o.report.OK() {
 		return st.green(fmt.Sprintf("All %s records arrived as they were written: partition, order, key, value, headers and timestamp are equal.", count(records)))
 	}
 	text := "The comparison is incomplete, so nothing is proven."

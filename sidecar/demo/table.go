@@ -44,7 +44,7 @@ func frame(st style, before, now sample, ran time.Duration, note string) string 
 		}
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "\n%s\n%s\n", resources(before, now), verdict(st, now))
+	fmt.Fprintf(&b, "\n%s\n%s\n%s\n", resources(before, now), verdict(st, now), now.group.progress())
 	if note != "" {
 		b.WriteString(st.faint(note) + "\n")
 	}
@@ -54,8 +54,8 @@ func frame(st style, before, now sample, ran time.Duration, note string) string 
 // progressLine is the same in one line, for a file or a pipe.
 func progressLine(before, now sample, ran time.Duration, note string) string {
 	t := total(rows(before, now))
-	text := fmt.Sprintf("%s: %s records/s, %s MB/s, lag %s, %s, %s, %s", ran.Round(time.Second), count(t.records), megabytes(t.bytes),
-		count(t.lag), t.state, resources(before, now), verdict(style{}, now))
+	text := fmt.Sprintf("%s: %s records/s, %s MB/s, lag %s, %s, %s, %s, %s", ran.Round(time.Second), count(t.records), megabytes(t.bytes),
+		count(t.lag), t.state, resources(before, now), verdict(style{}, now), now.group.progress())
 	if note != "" {
 		text += "; " + note
 	}

@@ -58,8 +58,17 @@ func samples() (before, now sample) {
 	return before, now
 }
 
+// failedOver is a group that has gone on at the right record, but for one partition.
+func failedOver(wrong int64) moved {
+	return moved{at: to, partitions: []movedPartition{
+		{partition{"orders", 0}, groupPartition{before: 1200, committed: 1200, from: 1200 + wrong, next: 3000, after: 1800 - wrong}},
+		{partition{"payments", 2}, groupPartition{before: 40, committed: 57, from: 40, next: 95, after: 55}},
+	}}
+}
+
 func TestFrame(t *testing.T) {
 	before, now := samples()
+	now.group = failedOver(0)
 	plain := frame(style{}, before, now, 12*time.Second, "")
 	golden(t, "frame.txt", plain)
 	golden(t, "line.txt", progressLine(before, now, 12*time.Second, "the traffic has stopped"))
@@ -115,7 +124,7 @@ func report(change func(r *compare.Result)) compare.Report {
 func TestSummary(t *testing.T) {
 	_, now := samples()
 	o := outcome{report: report(func(*compare.Result) {}), last: now, writing: 10 * time.Second, ran: 12 * time.Second,
-		patience: 30 * time.Second, caughtUp: true, cpuSeconds: 6, peakMemory: 150e6, commits: 30, abortions: 10, aborted: 2400}
+		patience: 30 * time.Second, caughtUp: true, cpuSeconds: 6, peakMemory: 150e6, commits: 30, abortions: 10, aborted: 2400, group: failedOver(0)}
 	golden(t, "equal.txt", summary(style{}, o))
 
 	o.report = report(func(r *compare.Result) {
@@ -124,6 +133,7 @@ func TestSummary(t *testing.T) {
 			r.Differences = []compare.Difference{{Kind: compare.Missing, SourceOffset: 7, TargetOffset: -1}}
 		}
 	})
+	o.group = failedOver(-3)
 	golden(t, "different.txt", summary(style{}, o))
 
 	for want, change := range map[string]func(r *compare.Result){
