@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"mirror/sidecar/status"
@@ -11,10 +12,12 @@ import (
 // drainPoll is the time between two looks at what is still on its way.
 const drainPoll = 5 * time.Millisecond
 
-// drain waits until all that was fetched is acknowledged. It leaves a part of
-// the time for the positions.
+// partOf leaves a part of the time for the positions.
+func partOf(deadline time.Time) time.Time { return time.Now().Add(time.Until(deadline) * 3 / 4) }
+
+// drain waits until all that was fetched is acknowledged.
 func (f *Flow) drain(deadline time.Time) {
-	until := time.Now().Add(time.Until(deadline) * 3 / 4)
+	until := partOf(deadline)
 	tick := time.NewTicker(drainPoll)
 	defer tick.Stop()
 	for !f.idle() {
@@ -24,6 +27,28 @@ func (f *Flow) drain(deadline time.Time) {
 		}
 		<-tick.C
 	}
+}
+
+// awaitPlugins waits for the first plugins, if there are positions to be saved that
+// wait for them.
+func (f *Flow) awaitPlugins(deadline time.Time) {
+	if !slices.ContainsFunc(f.all(), (*partition).unsavedYet) {
+		return
+	}
+	late := time.NewTimer(time.Until(partOf(deadline)))
+	defer late.Stop()
+	select {
+	case <-f.pluginsLoaded:
+	case <-late.C:
+		f.log.Warn("stopping before the plugins are loaded; what was copied is looked for on the target at the next start", "grace", f.cfg().Grace)
+	}
+}
+
+// unsavedYet says that the position has moved since it was saved.
+func (p *partition) unsavedYet() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.dirty && p.known
 }
 
 func (f *Flow) idle() bool {

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -160,5 +161,28 @@ func (s *side) heal() {
 	s.healed.Store(true)
 	if s.faults != nil {
 		s.faults.Remove()
+	}
+}
+
+// A stop that comes before the first plugins are there waits for them, if positions do.
+func TestAStopWaitsForTheFirstPlugins(t *testing.T) {
+	l := newLab(t, remembers)
+	l.source.create("t", 1)
+	l.source.write("t", 0, values("v", 0, 5)...)
+	l.target.create(stateTopic, 1) // unfit: it keeps the plugins from being loaded
+	r := l.start()
+	l.copied("t", 0, values("v", 0, 5)...)
+	var stop sync.WaitGroup
+	stop.Go(r.stop)
+	eventually(t, "the stop", func() string {
+		if s := r.Status(); s.State != status.Stopping {
+			return string(s.State)
+		}
+		return ""
+	})
+	l.target.remove(stateTopic)
+	stop.Wait()
+	if at := l.positionOf("t"); at != 4 {
+		t.Errorf("the position is %d at the end, want 4", at)
 	}
 }

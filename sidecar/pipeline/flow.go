@@ -180,8 +180,10 @@ func (f *Flow) Run(ctx context.Context) error {
 		return nil
 	}
 	defer f.stopPlugins()
-	loaded := f.startPlugins(ctx)
+	loading, stopLoading := context.WithCancel(context.WithoutCancel(ctx)) // what was copied meanwhile is still told
+	loaded := f.startPlugins(loading)
 	defer loaded()
+	defer stopLoading()
 	defer f.fail(nil)
 	if !f.start(ctx) {
 		return failed()
@@ -218,7 +220,9 @@ func (f *Flow) Run(ctx context.Context) error {
 	takenOver := errors.Is(context.Cause(ctx), errTakenOver)
 	if !takenOver {
 		f.drain(deadline)
+		f.awaitPlugins(deadline)
 	}
+	stopLoading()
 	stopCommitting() // one that is stuck must not keep the last one from its try
 	commits.Wait()
 	if !takenOver { // the positions are the other one's otherwise
