@@ -149,7 +149,7 @@ func (h *hosted) exactly(k plugins.Key, offsets ...int64) {
 func TestDaysBehind(t *testing.T) {
 	n := int64(100_000)
 	if interpreted {
-		n = 5_000
+		n = 2_500
 	}
 	h, k := host(t, nil), plugins.Key{Topic: "t", Partition: 7}
 	h.assign(k, -1, 0)

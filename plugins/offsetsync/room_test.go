@@ -10,6 +10,9 @@ import (
 // stays exact, and nothing fails. What a group repeats is bounded: by 32 runs where they
 // were thinned once, by 32 times as many where twice.
 func TestRoom(t *testing.T) {
+	if interpreted {
+		t.Skip("it takes minutes")
+	}
 	const n, limit = 40_000, 24_000 // runs; a third of what they take
 	g := plugin(t, "mm2_syncs", "false")
 	g.parts.limit = limit

@@ -89,7 +89,7 @@ func TestRestoreOfWhatIsNotOurs(t *testing.T) {
 // More than a save may have: what fits is saved.
 func TestSaveOfVeryManyPartitions(t *testing.T) {
 	const partitions, size = 4000, 30 + 249
-	g := plugin(t)
+	g := plugin(t, "translate", "false")
 	var entries []abi.Commit
 	for p := range int32(partitions) {
 		c := run(0, 0, int64(p))

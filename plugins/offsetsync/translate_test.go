@@ -310,7 +310,11 @@ func TestTranslation(t *testing.T) {
 			w.all = append(w.all, m)
 			w.assign(m, abi.Assigned, m.position, m.end)
 		}
-		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+		most := 30
+		if interpreted {
+			most = 5
+		}
+		for range rapid.IntRange(1, most).Draw(t, "steps") {
 			w.step(w.all[rapid.IntRange(0, 1).Draw(t, "partition")])
 			w.ask()
 		}

@@ -22,17 +22,20 @@ impl Answer {
     }
 
     fn exact(offset: i64) -> Answer {
-        Answer {
-            offset,
-            outcome: mirror::EXACT,
-            reason: 0,
+        match offset {
+            0.. => Answer {
+                offset,
+                outcome: mirror::EXACT,
+                reason: 0,
+            },
+            _ => Answer::none(mirror::NOT_KNOWN), // what the state has is not ours
         }
     }
 
     /// Behind the last record that is known. Before the first one, nothing can be said.
     fn bound(offset: i64, reason: u16) -> Answer {
         match offset {
-            -1 => Answer::none(mirror::BEFORE_FIRST),
+            i64::MIN..=-1 => Answer::none(mirror::BEFORE_FIRST),
             0 => Answer {
                 offset,
                 outcome: mirror::BOUND,

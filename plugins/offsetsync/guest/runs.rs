@@ -101,7 +101,7 @@ impl<'a> Pieces<'a> {
     /// the commonest form, and says whether there were any.
     pub fn pass_over(&mut self, offset: i64) -> bool {
         let (mut src, mut dst) = (self.end.src, self.end.dst);
-        let mut left = self.rest;
+        let mut left = if dst < 0 { &[] } else { self.rest };
         while let [head, len, rest @ ..] = left {
             let end = src + (head >> 3) as i64 + *len as i64;
             if (head | len) & 0x80 != 0 || head & 7 != Gap::Empty as u8 || end > offset {
@@ -111,9 +111,11 @@ impl<'a> Pieces<'a> {
             dst += *len as i64;
             left = rest;
         }
-        let any = left.len() < self.rest.len();
-        self.rest = left;
-        self.end = Point { src, dst };
+        let any = src > self.end.src;
+        if any {
+            self.rest = left;
+            self.end = Point { src, dst };
+        }
         any
     }
 
