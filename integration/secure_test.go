@@ -138,12 +138,25 @@ func rights(t testing.TB, cluster, of string) (all []kadm.ACLOperation) {
 // the broker knows of them.
 func grant(e *contract.Env, c *contract.Cluster, principal, prefix string, rights []kadm.ACLOperation) {
 	e.Helper()
+	allow(e, c, "the rights on "+prefix, len(rights),
+		kadm.NewACLs().Allow(principal).AllowHosts("*").ResourcePatternType(kadm.ACLPatternPrefixed).Topics(prefix).Operations(rights...))
+}
+
+// grantGroups gives rights on all groups.
+func grantGroups(e *contract.Env, c *contract.Cluster, principal string, rights []kadm.ACLOperation) {
+	e.Helper()
+	allow(e, c, "the rights on groups", len(rights),
+		kadm.NewACLs().Allow(principal).AllowHosts("*").ResourcePatternType(kadm.ACLPatternLiteral).Groups("*").Operations(rights...))
+}
+
+// allow makes so many rights.
+func allow(e *contract.Env, c *contract.Cluster, what string, many int, acls *kadm.ACLBuilder) {
+	e.Helper()
 	admin := kadm.NewClient(c.Client(e))
-	acls := kadm.NewACLs().Allow(principal).AllowHosts("*").ResourcePatternType(kadm.ACLPatternPrefixed).Topics(prefix).Operations(rights...)
 	if _, err := admin.CreateACLs(e.Context(), acls); err != nil {
 		e.Fatal(err)
 	}
-	e.Eventually("the rights on "+prefix, func() string {
+	e.Eventually(what, func() string {
 		rs, err := admin.DescribeACLs(e.Context(), acls)
 		if err != nil {
 			return err.Error()
@@ -152,8 +165,8 @@ func grant(e *contract.Env, c *contract.Cluster, principal, prefix string, right
 		for _, r := range rs {
 			n += len(r.Described)
 		}
-		if n < len(rights) {
-			return fmt.Sprintf("%d of %d", n, len(rights))
+		if n < many {
+			return fmt.Sprintf("%d of %d", n, many)
 		}
 		return ""
 	})
@@ -169,6 +182,8 @@ func grantFlow(e *contract.Env, f contract.Flow, from, to string, topics ...stri
 	grant(e, f.Target, to, "mm2-offsets."+f.From+".internal", rights(e, "target", "the positions topic"))
 	grant(e, f.Target, to, "mm2-offset-syncs."+f.From+".internal", rights(e, "target", "the topic of offset syncs"))
 	grant(e, f.Target, to, "mm2-plugin-state."+f.From+".", rights(e, "target", "the topics of plugins' state"))
+	grant(e, f.Target, to, f.From+".checkpoints.internal", rights(e, "target", "the topic of checkpoints"))
+	grantGroups(e, f.Source, from, rights(e, "source", "the groups"))
 }
 
 // TestSecureKafka goes both ways between two secured clusters, so that fetching
@@ -196,6 +211,13 @@ func securedBothWays(e *contract.Env) {
 	grantFlow(e, flowBack, targetUser, sourceUser, back)
 	load, loadBack := e.Load(e.Source, there, 3), e.Load(e.Target, back, 3)
 	m := e.Start(flow, flowBack)
+	for i, c := range []*contract.Cluster{e.Source, e.Target} { // groups are read in sessions, too
+		var at kadm.Offsets
+		at.AddOffset([]string{there, back}[i], 0, 0, -1)
+		if err := kadm.NewClient(c.Client(e)).CommitAllOffsets(e.Context(), e.Topic("group"), at); err != nil {
+			e.Fatal(err)
+		}
+	}
 	// More records than come in the time of several sessions.
 	m.Flows[0].Progress(there, 20_000)
 	m.Flows[1].Progress(back, 20_000)
@@ -206,6 +228,12 @@ func securedBothWays(e *contract.Env) {
 	m.Flows[0].WantSame(there)
 	m.Flows[1].WantSame(back)
 	for _, f := range m.Flows {
+		e.Eventually("a checkpoint", func() string {
+			if n := f.Status().Failover.Checkpoints; n != 1 {
+				return fmt.Sprintf("%d", n)
+			}
+			return ""
+		})
 		for kind, n := range f.Status().Errors {
 			if n != 0 {
 				e.Errorf("flow from %s: %d errors of kind %s: the end of a session is none", f.From, n, kind)
