@@ -78,7 +78,7 @@ func (c *Client) fetchOf(ctx context.Context, node int32, part []int, names []st
 			n = 1
 		}
 		c.mu.Unlock()
-		resp, err := c.ask(ctx, node, fetchRequest(names, part[:n]))
+		resp, err := c.read(ctx, node, fetchRequest(names, part[:n]))
 		if err != nil {
 			for _, i := range part { // it will not answer the others either
 				errs[i] = err

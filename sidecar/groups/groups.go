@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"mirror/sidecar/cluster"
@@ -104,7 +105,7 @@ func (c *Client) List(ctx context.Context) (map[string]Group, error) {
 }
 
 func (c *Client) listOf(ctx context.Context, node int32) ([]Group, error) {
-	resp, err := c.ask(ctx, node, kmsg.NewPtrListGroupsRequest())
+	resp, err := c.read(ctx, node, kmsg.NewPtrListGroupsRequest())
 	if err != nil {
 		return nil, err
 	}
@@ -114,6 +115,25 @@ func (c *Client) listOf(ctx context.Context, node int32) ([]Group, error) {
 		groups = append(groups, Group{Name: g.Group, Type: strings.ToLower(g.GroupType), Protocol: g.ProtocolType, State: g.GroupState})
 	}
 	return groups, kerr.ErrorForCode(r.ErrorCode)
+}
+
+// readPause is before a broker is asked again on another connection.
+const readPause = 50 * time.Millisecond
+
+// read asks a broker for something, and again on another connection where the one that
+// there was has ended meanwhile: that is no trouble.
+func (c *Client) read(ctx context.Context, node int32, req kmsg.Request) (kmsg.Response, error) {
+	for try := 0; ; try++ {
+		resp, err := c.ask(ctx, node, req)
+		if try == 2 || !kgo.IsRetryableBrokerErr(err) || errors.Is(err, context.DeadlineExceeded) {
+			return resp, err
+		}
+		select { // the client may not have noticed yet that it has ended
+		case <-time.After(readPause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }
 
 // ask sends a request to a broker, once.

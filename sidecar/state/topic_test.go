@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -198,6 +199,18 @@ func TestMirrorsSideBySide(t *testing.T) {
 	next := l.open()
 	l.has(next, one.Partition, "n", "4")
 	l.has(next, two.Partition, "n", "4")
+	elsewhere := one.Partition + 1
+	for partitionOf(plugins.Key{Topic: "t", Partition: elsewhere}) == partitionOf(one) {
+		elsewhere++
+	}
+	l.write(b, set(elsewhere, "n", "0")...) // a writes nothing there
+	l.write(a, set(one.Partition, "n", "4")...)
+	l.write(b, set(two.Partition, "n", "4")...)
+	l.write(a, set(one.Partition, "n", "4")...)
+	l.has(a, elsewhere, "n", "0")
+	if next := l.open().next; !maps.Equal(a.next, next) {
+		t.Errorf("read to %v of %v: the next look reads the same again", a.next, next)
+	}
 
 	l.write(a, set(one.Partition, "n", "5")...) // it sees what the other has written last
 	b.Give(two)

@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -14,7 +15,8 @@ import (
 // the same state.
 var ErrTakenOver = errors.New("another mirror, which began later, keeps the plugin's state now")
 
-// writeTime is how long one Write may take.
+// writeTime is how long one Write may take, and a second more for every MiB: all there
+// is is written at once when the topic was lost.
 const writeTime = 10 * time.Second
 
 // Write implements plugins.Store.
@@ -30,9 +32,9 @@ func (t *Topic) Write(ctx context.Context, changes []plugins.Change) error {
 }
 
 func (t *Topic) write(ctx context.Context, changes []plugins.Change) error {
-	ctx, cancel := context.WithTimeout(ctx, writeTime)
-	defer cancel()
+	size := 0
 	for _, c := range changes {
+		size += len(c.Value)
 		if s := t.seen[c.Key]; s.compareRun(t.run) > 0 { // another mirror had it
 			t.run = newStamp(s.epoch + 1)
 		}
@@ -42,6 +44,8 @@ func (t *Topic) write(ctx context.Context, changes []plugins.Change) error {
 		t.run.write++
 		records[i] = record(t.o.Name, t.o.Schema, c, t.run)
 	}
+	ctx, cancel := context.WithTimeout(ctx, writeTime+time.Duration(size>>20)*time.Second)
+	defer cancel()
 	if err := t.writer.Write(ctx, records, t.prepare); err != nil {
 		return err
 	}
@@ -68,13 +72,13 @@ func (t *Topic) settle(ctx context.Context, records []*kgo.Record) error {
 		own[n][r.Offset], next[n] = true, r.Offset+1
 	}
 	if gaps {
-		if err := t.between(ctx, own, about); err != nil {
+		read, err := t.between(ctx, own, about)
+		if err != nil {
 			return err
 		}
+		maps.Copy(next, read)
 	}
-	for n := range own {
-		t.next[n] = next[n]
-	}
+	maps.Copy(t.next, next)
 	for _, r := range records {
 		e, _ := parse(r)
 		t.seen[e.key] = e.stamp
@@ -84,14 +88,14 @@ func (t *Topic) settle(ctx context.Context, records []*kgo.Record) error {
 
 // between reads what others have written between, or after, what is ours. What is about
 // partitions that this mirror has is a predecessor's, a successor's, or late; all else is
-// another's that runs beside it and copies other topics.
-func (t *Topic) between(ctx context.Context, own map[int32]map[int64]bool, about map[plugins.Key]bool) error {
+// another's that runs beside it and copies other topics. The result is where it has read to.
+func (t *Topic) between(ctx context.Context, own map[int32]map[int64]bool, about map[plugins.Key]bool) (map[int32]int64, error) {
 	from := map[int32]int64{}
 	for n := range int32(Partitions) {
 		from[n] = t.next[n]
 	}
 	taken := false
-	_, err := t.o.Cluster.Read(ctx, t.o.Name, from, func(r *kgo.Record) {
+	ends, err := t.o.Cluster.Read(ctx, t.o.Name, from, func(r *kgo.Record) {
 		e, err := parse(r)
 		if err != nil || e.schema != t.o.Schema || own[r.Partition][r.Offset] {
 			return
@@ -107,7 +111,7 @@ func (t *Topic) between(ctx context.Context, own map[int32]map[int64]bool, about
 	if err == nil && taken {
 		err = ErrTakenOver
 	}
-	return err
+	return ends, err
 }
 
 // beside takes in what another mirror writes about a partition, unless a lane has that.
