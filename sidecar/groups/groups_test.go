@@ -219,6 +219,9 @@ func TestTroubleOfOneCoordinator(t *testing.T) {
 func TestAConnectionThatEnds(t *testing.T) {
 	l := newLab(t)
 	l.commit("g", l.offset("t", 0, 1))
+	if _, err := l.List(t.Context()); err != nil { // so that there are connections
+		t.Fatal(err)
+	}
 	for _, key := range []kmsg.Key{kmsg.ListGroups, kmsg.OffsetFetch, kmsg.OffsetCommit} {
 		l.ControlKey(key.Int16(), func(kmsg.Request) (kmsg.Response, error, bool) { return nil, errors.New("cut"), true })
 	}
