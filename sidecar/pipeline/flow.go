@@ -92,6 +92,7 @@ type Flow struct {
 	stateProblem     string // why plugins' state cannot be read yet, "": it is; positions wait for that
 	errors           map[string]uint64
 	generation       *generation // of the plugins that run, or are about to; nil: none
+	loading          *generation // the first one, until it has its state
 }
 
 // maxLanes is the number of lanes by default where there are many cores. More

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -92,14 +93,10 @@ func (f *Flow) Prepare(ctx context.Context, c config.Flow) (*Prepared, error) {
 		_, err := CheckPlugins(ctx, &c)
 		return &Prepared{flow: f, config: c, same: true}, err
 	}
-	select {
-	case <-f.pluginsLoaded:
-	case <-ctx.Done():
-		return nil, fmt.Errorf("flow %s: its first plugins are still being loaded: %w", c.Name(), ctx.Err())
+	now, err := f.current(ctx, specs, &c)
+	if err != nil {
+		return nil, fmt.Errorf("flow %s: %w", c.Name(), err)
 	}
-	f.mu.Lock()
-	now := f.generation
-	f.mu.Unlock()
 	if now.same(specs, &c) {
 		if now != nil {
 			err = checkTranslates(&c, now.modules)
@@ -121,6 +118,34 @@ func (f *Flow) Prepare(ctx context.Context, c config.Flow) (*Prepared, error) {
 		return nil, fmt.Errorf("flow %s: %w", c.Name(), err)
 	}
 	return &Prepared{flow: f, config: c, generation: g}, nil
+}
+
+// current is the generation that runs, or that is about to: while the first one waits
+// for its state, all that leaves the plugins as they are can be changed. Others have to
+// wait for it, and do not wait long.
+func (f *Flow) current(ctx context.Context, specs []plugins.Spec, c *config.Flow) (*generation, error) {
+	f.mu.Lock()
+	loading := f.loading
+	f.mu.Unlock()
+	if loading != nil && loading.same(specs, c) {
+		return loading, nil
+	}
+	waiting, cancel := context.WithTimeout(ctx, readStateTime)
+	defer cancel()
+	select {
+	case <-f.pluginsLoaded:
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.generation, nil
+	case <-waiting.Done():
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		why := waiting.Err()
+		if f.stateProblem != "" {
+			why = errors.New(f.stateProblem)
+		}
+		return nil, fmt.Errorf("its first plugins are not there yet, and others can only follow them (reload again when they are, or restart): %w", why)
+	}
 }
 
 // same says whether g is made of just this.

@@ -80,6 +80,9 @@ func (f *Flow) loadPlugins(ctx context.Context) {
 		}
 		return
 	}
+	f.mu.Lock()
+	f.loading = g
+	f.mu.Unlock()
 	known := f.replays(ctx, c)
 	if err := f.readStates(ctx, g); err != nil { // the flow ends
 		g.discard(f)
@@ -87,7 +90,7 @@ func (f *Flow) loadPlugins(ctx context.Context) {
 	}
 	g.lanes.Store(int32(len(f.lanes)))
 	f.mu.Lock()
-	f.generation = g
+	f.generation, f.loading = g, nil
 	f.mu.Unlock()
 	for i, l := range f.lanes {
 		l.mu.Lock()

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -230,6 +231,15 @@ func TestStateThatCannotBeRead(t *testing.T) {
 	})
 	if at := l.positionOf("t"); at != -1 {
 		t.Errorf("position %d is saved", at)
+	}
+	// What has nothing to do with the plugins can be changed.
+	r.apply(remembers, func(f *config.Flow) { f.CommitInterval = 20 * time.Millisecond })
+	soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	c := *r.cfg()
+	c.Plugins = nil
+	if _, err := r.Prepare(soon, c); err == nil || !strings.Contains(err.Error(), "it has one partition and needs 4") {
+		t.Errorf("the plugins can be taken away: %v", err)
 	}
 	l.target.remove(stateTopic)
 	l.saved("t", 0, 4)
