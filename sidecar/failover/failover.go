@@ -102,6 +102,9 @@ func (e *Engine) Run(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
+			if e.stale(c) { // then what came of it says nothing
+				continue
+			}
 			e.ended(err)
 			again = time.After(max(time.Until(began.Add(c.Checkpoints.Interval)), leastPause))
 		} else {
@@ -117,6 +120,13 @@ func (e *Engine) Run(ctx context.Context) {
 
 // leastPause is the time between two rounds, however long one takes.
 const leastPause = time.Millisecond
+
+// stale says that a config does not hold any more for what groups are about.
+func (e *Engine) stale(c *config.Flow) bool {
+	on, _ := e.o.On()
+	now := e.o.Config()
+	return !on || now.Checkpoints != c.Checkpoints || chosen(now) != chosen(c)
+}
 
 // rest gives back what is remembered: the topic has it.
 func (e *Engine) rest() {

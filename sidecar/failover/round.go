@@ -74,7 +74,7 @@ func (e *Engine) round(ctx context.Context, c *config.Flow) error {
 		t.add(views, c.Checkpoints.SyncGroups.On)
 		e.keep(views, listed, listErr == nil)
 		if done += n; done < len(names) {
-			if err := pace(ctx, began, c.Checkpoints.Interval, done, len(names)); err != nil {
+			if err := e.pace(ctx, c, began, done, len(names)); err != nil {
 				return err
 			}
 		}
@@ -142,16 +142,26 @@ func (e *Engine) chunk(names []string, mirrored int) (n int) {
 	return n
 }
 
-// pace waits so that the chunks of a round are spread over most of its interval.
-func pace(ctx context.Context, began time.Time, interval time.Duration, done, all int) error {
-	share := time.Duration(float64(interval) * 0.8 * float64(done) / float64(all))
+// errStale ends a round that was begun with another config.
+var errStale = errors.New("the config has changed")
+
+// pace waits so that the chunks of a round are spread over most of its interval. What is
+// switched off, or otherwise, is so for the chunks that are left.
+func (e *Engine) pace(ctx context.Context, c *config.Flow, began time.Time, done, all int) error {
+	share := time.Duration(float64(c.Checkpoints.Interval) * 0.8 * float64(done) / float64(all))
 	wait := time.NewTimer(time.Until(began.Add(share)))
 	defer wait.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-wait.C:
-		return nil
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-e.o.Changed:
+			if e.stale(c) {
+				return errStale
+			}
+		case <-wait.C:
+			return nil
+		}
 	}
 }
 

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"mirror/plugins"
 )
 
 // Rounds follow one another; what goes wrong is said once, and so is that it is over.
@@ -65,6 +68,43 @@ func TestRounds(t *testing.T) {
 	stop()
 	if _, n := l.checkpoints(); n != records {
 		t.Errorf("%d records were written again", n-records)
+	}
+}
+
+// Switched off in the middle of a round, nothing more is committed; and what was asked
+// for then is no error.
+func TestARoundIsCutShort(t *testing.T) {
+	l := newSyncLab(t)
+	l.mirrors("orders", 1)
+	for n := range chunkGroups + 1 {
+		l.source.commit(fmt.Sprintf("g%03d", n), "orders", 0, 100, "")
+	}
+	l.with(func(l *lab) { l.config.Checkpoints.Interval = time.Hour })
+	e, _ := l.start()
+	committed := func() uint64 { return e.Status().Committed }
+	eventually(t, "the first chunk", func() string {
+		if n := committed(); n != chunkGroups {
+			return fmt.Sprintf("%d", n)
+		}
+		return ""
+	})
+	l.with(func(l *lab) {}) // a reload of something else
+	l.with(func(l *lab) { l.off, l.failure = "switched off", plugins.ErrNoGroups })
+	eventually(t, "an end", func() string {
+		if s := e.Status(); s.Enabled || s.Checkpoints != 0 {
+			return fmt.Sprintf("%+v", s)
+		}
+		return ""
+	})
+	l.with(func(l *lab) { l.off, l.failure, l.config.Checkpoints.SyncGroups.On = "", nil, false })
+	eventually(t, "a round without commits", func() string {
+		if s := e.Status(); s.Checkpoints < chunkGroups {
+			return fmt.Sprintf("%+v", s)
+		}
+		return ""
+	})
+	if n := committed(); n != chunkGroups || l.log.count("level=ERROR") != 0 {
+		t.Errorf("%d commits, %s", n, &l.log.buf)
 	}
 }
 
