@@ -210,7 +210,7 @@ func TestVeryManyRuns(t *testing.T) {
 		up, down := int64(0), rapid.Int64Range(0, 1000).Draw(t, "down")
 		for range rapid.IntRange(1, 3).Draw(t, "frames") {
 			var entries []abi.Commit
-			runs := rapid.IntRange(1, 400).Draw(t, "runs")
+			runs := rapid.IntRange(1, 150).Draw(t, "runs")
 			for range runs {
 				up += rapid.SampledFrom([]int64{0, 1, 1, 1, 7}).Draw(t, "gap")
 				down += rapid.SampledFrom([]int64{0, 0, 0, 0, 2}).Draw(t, "target gap")
