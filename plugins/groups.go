@@ -41,8 +41,12 @@ func (l *Lane) Groups(ctx context.Context, asked []GroupOffset) ([]Translation, 
 		return nil, ErrNoGroups
 	}
 	answers, all := make([]Translation, len(asked)), make([]int, len(asked))
+	reason := abi.NotKnown
+	if m.muted != nil {
+		reason = abi.NoReason
+	}
 	for n := range asked {
-		answers[n], all[n] = Translation{Offset: -1, Reason: abi.NotKnown, Plugin: m.p.spec.Name}, n
+		answers[n], all[n] = Translation{Offset: -1, Reason: reason, Plugin: m.p.spec.Name}, n
 	}
 	for todo := [][]int{all}; len(todo) > 0; {
 		part := todo[len(todo)-1]
@@ -83,6 +87,9 @@ func (l *Lane) translator() *member {
 // able says whether the plugin can be asked. A fresh instance is told first what the
 // one before it knew. Its only error is ctx's.
 func (l *Lane) able(ctx context.Context, m *member) (bool, error) {
+	if m.muted != nil {
+		return false, ctx.Err()
+	}
 	if m.i == nil {
 		l.mu.Lock()
 		m.seal()
@@ -176,14 +183,21 @@ func (l *Lane) ask(ctx context.Context, m *member, f *frame, asked []GroupOffset
 	}
 	m.discard()
 	m.say(failure.Hook, failure.Error())
-	if failure.trapped() && m.breaker.trip(time.Now()) {
-		m.stop(failure)
+	if failure.trapped() && m.asking.trip(time.Now()) {
+		m.mute(failure)
 		return nil, nil
 	}
 	if parts := byPartition(asked, told); len(parts) > 1 {
 		return parts, nil
 	}
 	return nil, nil
+}
+
+// mute ends the questions, until the plugin is swapped. Nothing halts for that: what
+// groups commit must not stop the copying. The caller holds the lock.
+func (m *member) mute(why *Failure) {
+	m.muted = why
+	m.log.Error("the plugin failed too often at groups' offsets, it is not asked for them until plugins are reloaded; copying goes on", "failures", breakAt, "within", breakTime, "err", why)
 }
 
 // byPartition splits some of what is asked.

@@ -31,6 +31,8 @@ type member struct {
 	fails     int       // to begin, or to have written what it emits, in a row
 	breaker   breaker
 	broken    *Failure // it is not called any more
+	asking    breaker  // of questions about groups alone
+	muted     *Failure // it is not asked them any more
 	trouble   string   // that is said already; empty: none
 	troubled  abi.Hook // by which
 

@@ -97,6 +97,8 @@ func (m *member) status() Status {
 		s.State, s.Reason = Halting, m.broken.Error()
 	case len(s.Halted) > 0:
 		s.State = Halting
+	case m.muted != nil:
+		s.State, s.Reason = Retrying, m.muted.Error()
 	case m.trouble != "" || len(m.held) > 0:
 		s.State = Retrying
 	}
