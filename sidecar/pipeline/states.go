@@ -32,7 +32,7 @@ type openState struct {
 	*state.Topic
 	flow  *Flow
 	name  stateName
-	users int // generations
+	users int // generations, and who else uses it for a moment
 }
 
 // Write implements plugins.Store.
@@ -73,6 +73,17 @@ func (ss *states) use(ctx context.Context, name stateName) (*openState, error) {
 	defer ss.mu.Unlock()
 	ss.open[name] = s
 	return s, nil
+}
+
+// stay keeps a state open until leave, if it is still in use.
+func (ss *states) stay(s *openState) bool {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if s.users == 0 {
+		return false
+	}
+	s.users++
+	return true
 }
 
 // leave is when a generation ends.
@@ -187,25 +198,38 @@ func (f *Flow) untilDone(ctx context.Context, try func(context.Context) error) e
 func (f *Flow) forgetStates(ctx context.Context, gone map[string]bool) (next map[string]bool) {
 	next = map[string]bool{}
 	for _, s := range f.states.all() {
-		idle := s.Idle()
-		if len(idle) == 0 {
+		if !f.states.stay(s) { // switched off just now
 			continue
 		}
-		found, err := f.source.Topics(ctx, idle)
+		err := f.forgetIn(ctx, s, gone, next)
+		f.states.leave(s)
 		if err != nil {
 			return gone
 		}
-		for _, topic := range idle {
-			if _, there := found[topic]; there { // or it may not be seen
-				continue
-			}
-			if next[topic] = true; !gone[topic] {
-				continue
-			}
-			if err := s.Forget(ctx, topic); err != nil && ctx.Err() == nil {
-				f.log.Warn("what a plugin keeps of a topic that is gone cannot be removed yet", "topic", topic, "err", err)
-			}
-		}
 	}
 	return next
+}
+
+// forgetIn is forgetStates for one plugin. Its only error is the source's.
+func (f *Flow) forgetIn(ctx context.Context, s *openState, gone, next map[string]bool) error {
+	idle := s.Idle()
+	if len(idle) == 0 {
+		return nil
+	}
+	found, err := f.source.Topics(ctx, idle)
+	if err != nil {
+		return err
+	}
+	for _, topic := range idle {
+		if _, there := found[topic]; there { // or it may not be seen
+			continue
+		}
+		if next[topic] = true; !gone[topic] {
+			continue
+		}
+		if err := s.Forget(ctx, topic); err != nil && ctx.Err() == nil {
+			f.log.Warn("what a plugin keeps of a topic that is gone cannot be removed yet", "topic", topic, "err", err)
+		}
+	}
+	return nil
 }
