@@ -51,7 +51,7 @@ type partition struct {
 type groupPartition struct {
 	before    int64 // records, at the source
 	committed int64 // its offset there; 0: none
-	from      int64 // where it went on at the target; -1: not yet
+	from      int64 // where it went on at the target
 	next      int64 // at the target
 	after     int64 // records, at the target
 	skipped   int64 // of the target's offsets, once it had gone on
@@ -66,7 +66,7 @@ func newGroup(m Mirror, name func(topic string) string, patience time.Duration) 
 	for _, t := range topics {
 		for n := range t.partitions {
 			if slices.Contains(groupTopics, t.name) {
-				g.partitions[partition{t.name, n}] = &groupPartition{from: -1}
+				g.partitions[partition{t.name, n}] = &groupPartition{}
 			}
 		}
 	}
@@ -133,20 +133,25 @@ func poll(ctx, until context.Context, client *kgo.Client, each func(*kgo.Record)
 	return ctx.Err()
 }
 
-// readSource reads and commits as consumers do: now and then, and when it stops.
+// readSource reads, and commits when it stops.
 func (g *group) readSource(ctx, home context.Context) error {
 	client, err := consumer(g.source, groupTopics...)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	if err := poll(ctx, home, client, func(r *kgo.Record) {
+	began, begin := context.WithTimeout(ctx, flushTime)
+	defer begin()
+	read := func(r *kgo.Record) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		p := g.partitions[partition{r.Topic, r.Partition}]
 		p.before++
 		p.committed = r.Offset + 1
-	}); err != nil {
+		begin()
+	}
+	// Where it takes long to join, it stays for the first record.
+	if err := errors.Join(poll(ctx, home, client, read), poll(ctx, began, client, read)); err != nil {
 		return err
 	}
 	stop, cancel := context.WithTimeout(ctx, flushTime)
@@ -162,6 +167,9 @@ func (g *group) readSource(ctx, home context.Context) error {
 func (g *group) move(ctx context.Context) error {
 	g.mu.Lock()
 	g.at = ""
+	for _, p := range g.partitions {
+		p.from = 0 // where it has nothing on the target it begins anew
+	}
 	g.mu.Unlock()
 	client, err := kgo.NewClient(kgo.SeedBrokers(g.target...))
 	if err != nil {
@@ -194,8 +202,7 @@ func (g *group) found(offsets kadm.OffsetResponses) bool {
 	there := true
 	for at, p := range g.partitions {
 		o, ok := offsets.Lookup(g.name(at.topic), at.number)
-		p.from = 0 // where it has nothing it begins anew
-		if ok && o.At > 0 {
+		if p.from = 0; ok && o.At > 0 {
 			p.from = o.At
 		}
 		there = there && p.from == p.before
