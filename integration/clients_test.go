@@ -16,10 +16,11 @@ func (k *kafka) clientScenarios() []contract.Scenario {
 	return []contract.Scenario{
 		{Name: "java", Real: true, Run: k.javaClients},
 		{Name: "kcat", Real: true, Run: k.librdkafka},
-		{Name: "mirrormaker", Real: true, Run: k.handOver},
+		{Name: "mirrormaker", Real: true, Limit: 3 * time.Minute, Run: k.handOver},
 		{Name: "differential", Real: true, Limit: 3 * time.Minute, Run: k.sameAsMirrorMaker},
-		{Name: "beside-syncs", Real: true, Run: k.syncsBesideMirrorMaker},
-		{Name: "read-by-mirrormaker", Real: true, Run: k.mirrorMakerReadsOurs},
+		{Name: "beside-syncs", Real: true, Limit: 3 * time.Minute, Run: k.syncsBesideMirrorMaker},
+		{Name: "read-by-mirrormaker", Real: true, Limit: 3 * time.Minute, Run: k.mirrorMakerReadsOurs},
+		{Name: "failover", Real: true, Limit: failOverLimit, Run: k.groupsFailOver},
 		{Name: "syncs", Real: true, Run: k.syncRule},
 	}
 }

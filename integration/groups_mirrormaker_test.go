@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+
 	"mirror/integration/contract"
 	"mirror/integration/kafkatest"
 )
@@ -32,52 +34,37 @@ func (s failedOver) row(who string) string {
 	return fmt.Sprintf("| %s | %d | %d | %d | %d | %d |", who, s.offsets, s.without, s.exact, s.repeated, s.worst)
 }
 
-// failOver sums up, for groups that have offsets on the topics, what the checkpoints of
-// a flow from an alias send them to.
-func failOver(e *contract.Env, alias string, topics, groups []string) (s failedOver) {
+// failOver sums up, for each of some sets of groups that have offsets on the topics, what
+// the checkpoints of a flow from an alias send them to.
+func failOver(e *contract.Env, alias string, topics []string, sets ...[]string) []failedOver {
 	e.Helper()
 	checkpoints := e.LastCheckpoints(alias)
+	copied := map[string][]contract.Copied{}
 	for _, t := range topics {
-		copied := e.Copied(e.Source, t, e.Target, alias+"."+t)
+		copied[t] = e.Copied(e.Source, t, e.Target, alias+"."+t)
+	}
+	sums := make([]failedOver, len(sets))
+	for i, groups := range sets {
 		for _, g := range groups {
-			for p, at := range e.GroupOffsets(e.Source, g)[t] {
-				if copied[p].Empty() {
-					continue // nothing to lose, nothing to repeat
+			e.GroupOffsets(e.Source, g).Each(func(at kadm.OffsetResponse) {
+				to := copied[at.Topic][at.Partition]
+				if to.Empty() {
+					return // nothing to lose, nothing to repeat
 				}
-				c, ok := checkpoints[g][alias+"."+t][p]
+				c, ok := checkpoints[g][alias+"."+at.Topic][at.Partition]
 				switch {
 				case !ok:
-					s.offsets++
-					s.without++
-				case c.Upstream != at.At:
-					e.Errorf("the checkpoint of %s for %s/%d is of %d; the group is at %d", g, t, p, c.Upstream, at.At)
+					sums[i].offsets++
+					sums[i].without++
+				case c.Upstream != at.At || c.Metadata != at.Metadata:
+					e.Errorf("the checkpoint of %s for %s/%d is of %d, %q; the group is at %d, %q", g, at.Topic, at.Partition, c.Upstream, c.Metadata, at.At, at.Metadata)
 				default:
-					s.add(copied[p].Moved(at.At, c.Downstream))
+					sums[i].add(to.Moved(at.At, c.Downstream))
 				}
-				if want := at.Metadata; ok && c.Metadata != want {
-					e.Errorf("the checkpoint of %s for %s/%d has the metadata %q, want %q", g, t, p, c.Metadata, want)
-				}
-			}
+			})
 		}
 	}
-	return s
-}
-
-// checkpointed waits until a flow from an alias has found all groups that there are and
-// gone through them: a new one has its checkpoint, and a newer one once it has moved.
-func checkpointed(e *contract.Env, alias, topic string) {
-	e.Helper()
-	end := e.Ends(e.Source, topic)[0]
-	canary := e.Topic(fmt.Sprintf("canary-of-%s-at-%d", alias, end))
-	for _, at := range []int64{end - 1, end} {
-		e.CommitGroup(e.Source, canary, topic, at)
-		e.Eventually("checkpoints of "+alias, func() string {
-			if c := e.LastCheckpoints(alias)[canary][alias+"."+topic][0]; c.Upstream != at {
-				return fmt.Sprintf("the last one of %s is of %d, want %d", canary, c.Upstream, at)
-			}
-			return ""
-		})
-	}
+	return sums
 }
 
 // scatter makes groups that have stopped anywhere before the ends of the topics of
@@ -112,17 +99,21 @@ func table(rows ...string) string {
 func failOverBeside(e *contract.Env, all []beside, topics []string, then map[string][]int64) {
 	e.Helper()
 	before, after := scatter(e, topics, then)
+	for _, b := range all {
+		e.CheckpointRound(b.theirs, topics[1])
+		e.CheckpointRound(b.ours, topics[1])
+	}
 	var rows []string
 	for _, b := range all {
-		checkpointed(e, b.theirs, topics[1])
-		for _, g := range []struct {
-			when   string
-			groups []string
-		}{{"before it began", before}, {"since", after}} {
-			theirs := failOver(e, b.theirs, topics, g.groups)
-			rows = append(rows, theirs.row(fmt.Sprintf("MirrorMaker, offset.lag.max %d, copied %s", b.lag, g.when)))
+		theirs, ours := failOver(e, b.theirs, topics, after, before), failOver(e, b.ours, topics, after, before)
+		for i, when := range []string{"since MirrorMaker began", "before"} {
+			theirs, ours := theirs[i], ours[i]
+			rows = append(rows, theirs.row(fmt.Sprintf("MirrorMaker, `offset.lag.max` %d, copied %s", b.lag, when)), ours.row("the mirror, the same"))
 			if theirs.lost > 0 || theirs.exact == theirs.offsets {
 				e.Errorf("MirrorMaker loses %d records, and %d offsets of %d are exact; the README says that it loses none and not all are", theirs.lost, theirs.exact, theirs.offsets)
+			}
+			if ours.exact != ours.offsets {
+				e.Errorf("%s: of %d offsets %d are exact, and %d have no checkpoint", b.ours, ours.offsets, ours.exact, ours.without)
 			}
 		}
 	}
@@ -139,7 +130,7 @@ func (k *kafka) mirrorMakerReadsOurs(e *contract.Env) {
 	var flows []contract.Flow
 	var connectors []map[string]string
 	for _, l := range locations {
-		flows = append(flows, contract.Flow{From: l.alias, To: target, Tables: fmt.Sprintf("[flows.offset_syncs]\nlocation = %q\n", l.location)})
+		flows = append(flows, contract.Flow{From: l.alias, To: target, Tables: fmt.Sprintf("[flows.offset_syncs]\nlocation = %q\n[flows.checkpoints]\nenabled = false\n", l.location)})
 		connectors = append(connectors, map[string]string{
 			"name":                                  "checkpoints-" + l.alias,
 			"connector.class":                       "org.apache.kafka.connect.mirror.MirrorCheckpointConnector",
@@ -172,7 +163,7 @@ func (k *kafka) mirrorMakerReadsOurs(e *contract.Env) {
 		"plugin.discovery":             "service_load",
 	}, connectors...)
 	for _, l := range locations {
-		checkpointed(e, l.alias, topics[1])
+		e.CheckpointRound(l.alias, topics[1])
 	}
 	then := ends(e, topics)
 	more()
@@ -180,13 +171,11 @@ func (k *kafka) mirrorMakerReadsOurs(e *contract.Env) {
 	before, after := scatter(e, topics, then)
 	var rows []string
 	for _, l := range locations {
-		checkpointed(e, l.alias, topics[1])
-		s := failOver(e, l.alias, topics, before)
-		rows = append(rows, s.row("offset syncs at the "+l.location+", copied before MirrorMaker began"))
-		s = failOver(e, l.alias, topics, after)
-		rows = append(rows, s.row("offset syncs at the "+l.location+", copied since"))
-		if s.without > 0 {
-			e.Errorf("%d offsets of what was copied while MirrorMaker ran have no checkpoint", s.without)
+		e.CheckpointRound(l.alias, topics[1])
+		s := failOver(e, l.alias, topics, before, after)
+		rows = append(rows, s[0].row("offset syncs at the "+l.location+", copied before MirrorMaker began"), s[1].row("the same, copied since"))
+		if s[1].without > 0 {
+			e.Errorf("%d offsets of what was copied while MirrorMaker ran have no checkpoint", s[1].without)
 		}
 		wantNoneAhead(e, l.alias, topics)
 	}

@@ -3,6 +3,7 @@ package integration
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -38,8 +39,8 @@ func (k *kafka) mirrorMaker(e *contract.Env, name string, from []string, to stri
 	return kafkatest.StartMirrorMaker(e, k.net, name, properties)
 }
 
-// handOver has MirrorMaker 2 copy, then the mirror, then MirrorMaker 2 again:
-// each goes on where the one before stopped.
+// handOver has MirrorMaker 2 copy, then the mirror, then MirrorMaker 2 again: each goes
+// on where the one before stopped, and groups are translated by what both know.
 func (k *kafka) handOver(e *contract.Env) {
 	topic := e.Topic("t")
 	e.Create(e.Source, topic, 2)
@@ -57,22 +58,30 @@ func (k *kafka) handOver(e *contract.Env) {
 			return e.MissingRecords(e.Target, "a."+topic, records)
 		})
 	}
+	groups := checkpoints(e)
+	groups["b.offset.flush.interval.ms"] = "500" // instead of a minute
 	put("of MirrorMaker")
-	mm := k.mirrorMaker(e, "mm2-before", []string{"a"}, "b", nil)
+	mm := k.mirrorMaker(e, "mm2-before", []string{"a"}, "b", groups)
 	arrived(100)
 	mm.Stop(e)
 
 	put("of the mirror")
-	m := e.Start(contract.Flow{From: "a", To: "b"})
+	flow := e.SyncGroups()
+	flow.From, flow.To = "a", "b"
+	flow.Tables += "[flows.offset_syncs]\nlocation = \"source\"\n" // where MirrorMaker's are
+	m := e.Start(flow)
 	m.CaughtUp(topic)
 	m.WantSame(topic)
+	wantTakenOver(e, m.Flow, topic, 100)
 	m.Stop()
 
 	put("of MirrorMaker again")
-	mm = k.mirrorMaker(e, "mm2-after", []string{"a"}, "b", nil)
+	mm = k.mirrorMaker(e, "mm2-after", []string{"a"}, "b", groups)
 	arrived(300)
+	e.CheckpointRound("a", topic)
 	mm.Stop(e)
 	m.WantSame(topic)
+	wantNoneAhead(e, "a", []string{topic})
 
 	// Compaction keeps one position of a partition only where both write the same
 	// key to the same place.
@@ -94,5 +103,73 @@ func (k *kafka) handOver(e *contract.Env) {
 	}
 	if len(in) != 2 {
 		e.Errorf("the positions of 2 partitions have %d keys: %v", len(in), in)
+	}
+}
+
+// checkpoints are the properties that have MirrorMaker translate the groups of a
+// scenario, every second and not every minute or ten.
+func checkpoints(e *contract.Env) map[string]string {
+	return map[string]string{
+		"emit.offset-syncs.enabled":             "true",
+		"emit.checkpoints.enabled":              "true",
+		"emit.checkpoints.interval.seconds":     "1",
+		"refresh.groups.interval.seconds":       "1",
+		"groups":                                e.Topic(".*"),
+		"checkpoints.topic.replication.factor":  "1",
+		"offset-syncs.topic.replication.factor": "1",
+	}
+}
+
+// wantTakenOver checks the checkpoints that the mirror writes after it has taken over
+// from MirrorMaker at an offset of each partition: exact ones from there on, and before
+// that MirrorMaker's own, by the nearest offset sync at or before the group.
+func wantTakenOver(e *contract.Env, m *contract.Flow, topic string, seam int64) {
+	e.Helper()
+	syncs := e.OffsetSyncs(e.Source, "mm2-offset-syncs.b.internal", topic, 2)
+	starts, all := map[string][]int64{topic: e.Starts(e.Source, topic)}, ends(e, []string{topic})
+	groups := e.ScatterGroups(rand.New(rand.NewPCG(7, 0)), "taken-over", 20, starts, all)
+	for _, at := range []int64{0, seam - 1, seam, seam + 1} {
+		g := e.Topic(fmt.Sprint("at-", at))
+		e.CommitGroup(e.Source, g, topic, at, at)
+		groups = append(groups, g)
+	}
+	m.Wait("the checkpoints of all groups", func() string {
+		last := e.LastCheckpoints("a")
+		for _, g := range groups {
+			for p, at := range e.GroupOffsets(e.Source, g)[topic] {
+				if c := last[g][m.TargetName(topic)][p]; c.Group == "" || c.Upstream != at.At {
+					return fmt.Sprintf("that of %s for partition %d is %+v, want one of %d", g, p, c, at.At)
+				}
+			}
+		}
+		return ""
+	})
+	copied, last, behind := m.Copied(topic), e.LastCheckpoints("a"), 0
+	for _, g := range groups {
+		for p, c := range last[g][m.TargetName(topic)] {
+			moved := copied[p].Moved(c.Upstream, c.Downstream)
+			if c.Upstream >= seam {
+				if moved != (contract.Moved{}) {
+					e.Errorf("partition %d, copied by the mirror: from %d to %d: %v", p, c.Upstream, c.Downstream, moved)
+				}
+				continue
+			}
+			behind++
+			want := int64(-1)
+			for _, s := range syncs[p] {
+				switch {
+				case s.Upstream == c.Upstream:
+					want = s.Downstream
+				case s.Upstream < c.Upstream:
+					want = s.Downstream + 1
+				}
+			}
+			if c.Downstream != want || moved.Lost > 0 {
+				e.Errorf("partition %d, copied by MirrorMaker: from %d to %d, want %d: %v", p, c.Upstream, c.Downstream, want, moved)
+			}
+		}
+	}
+	if behind == 0 {
+		e.Error("no group is behind the seam")
 	}
 }

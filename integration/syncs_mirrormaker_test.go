@@ -2,6 +2,7 @@ package integration
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -28,7 +29,7 @@ type beside struct {
 // MirrorMaker (its pending ones are overwritten by newer ones), and less in the mirror.
 // Then groups that have stopped anywhere fail over to each of the copies.
 func (k *kafka) syncsBesideMirrorMaker(e *contract.Env) {
-	topics, more := e.SyncedTopics()
+	topics, write := e.SyncedTopics()
 	const alias = "td" // MirrorMaker's, of the target
 	all := []beside{
 		{theirs: "ts", ours: "ms", target: "md", on: e.Source,
@@ -38,23 +39,20 @@ func (k *kafka) syncsBesideMirrorMaker(e *contract.Env) {
 			syncs:  [2]string{"mm2-offset-syncs.tt.internal", "mm2-offset-syncs.mt.internal"},
 			tables: "[flows.offset_syncs]\nlocation = \"target\"\n[[flows.plugins]]\nname = \"offset-sync\"\n[flows.plugins.config]\nlag_max = 7\n", lag: 7},
 	}
-	mm := k.mirrorMaker(e, "mm2-syncs", []string{all[0].theirs, all[1].theirs}, alias, map[string]string{
+	more := checkpoints(e)
+	maps.Copy(more, map[string]string{
 		all[0].theirs + ".consumer.isolation.level":                   "read_committed",
 		all[1].theirs + ".consumer.isolation.level":                   "read_committed",
 		all[1].theirs + "->" + alias + ".offset-syncs.topic.location": "target",
 		all[1].theirs + "->" + alias + ".offset.lag.max":              "7",
-		"emit.offset-syncs.enabled":                                   "true",
-		"emit.checkpoints.enabled":                                    "true",
-		"emit.checkpoints.interval.seconds":                           "1", // instead of a minute
-		"refresh.groups.interval.seconds":                             "1",
-		"checkpoints.topic.replication.factor":                        "1",
-		"groups":                                                      e.Topic(".*"),
-		"offset-syncs.topic.replication.factor":                       "1",
 		alias + ".offset.flush.interval.ms":                           "500", // instead of a minute
 	})
+	mm := k.mirrorMaker(e, "mm2-syncs", []string{all[0].theirs, all[1].theirs}, alias, more)
 	var flows []contract.Flow
 	for _, b := range all {
-		flows = append(flows, contract.Flow{From: b.ours, To: b.target, Tables: b.tables})
+		flow := e.SyncGroups()
+		flow.From, flow.To, flow.Tables = b.ours, b.target, flow.Tables+b.tables
+		flows = append(flows, flow)
 	}
 	m := e.Start(flows...)
 	check := func() {
@@ -72,7 +70,7 @@ func (k *kafka) syncsBesideMirrorMaker(e *contract.Env) {
 	check()
 	then := ends(e, topics)
 	for _, b := range all {
-		checkpointed(e, b.theirs, topics[1]) // it has read what there is of offset syncs
+		e.CheckpointRound(b.theirs, topics[1]) // it has read what there is of offset syncs
 	}
 	// What others write to the copies moves them apart.
 	for _, b := range all {
@@ -81,7 +79,7 @@ func (k *kafka) syncsBesideMirrorMaker(e *contract.Env) {
 			e.Put(e.Target, b.ours+"."+t, contract.Numbered(0, "of somebody else", 3)...)
 		}
 	}
-	more()
+	write()
 	check()
 	failOverBeside(e, all, topics, then)
 	mm.Stop(e)

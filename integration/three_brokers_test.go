@@ -40,10 +40,13 @@ func (k *three) closestReplicaIsRead(e *contract.Env) {
 	m.WantSame(topic)
 }
 
-// Each broker dies once, one of either side at a time, and comes back with its data.
+// Each broker dies once, one of either side at a time, and comes back with its data,
+// while groups commit.
 func (k *three) everyBrokerIsKilled(e *contract.Env) {
 	traffic := e.Traffic(partitions)
-	p := e.Launch()
+	flow := e.SyncGroups()
+	p := e.Launch(flow)
+	walkers := e.Walk(flow, walking, traffic.Topics...)
 	p.ProgressAll(traffic.Topics, 200)
 	for i := range 3 {
 		for _, s := range k.sides(e) {
@@ -61,7 +64,7 @@ func (k *three) everyBrokerIsKilled(e *contract.Env) {
 		}
 		p.ProgressAll(traffic.Topics, 200)
 	}
-	finish(e, p, traffic)
+	finishFollowed(e, p, traffic, walkers)
 }
 
 // A broker stands still and keeps its connections; others take over what it led,
@@ -107,11 +110,13 @@ func (k *three) brokerIsAway(e *contract.Env, leave, comeBack func(side, *kafkat
 	finish(e, p, traffic)
 }
 
-// Leaders move while all brokers live, also to brokers that had nothing of the
-// partition before.
+// Leaders move while all brokers live and groups commit, also to brokers that had
+// nothing of the partition before.
 func (k *three) leadersMove(e *contract.Env) {
 	traffic := e.Traffic(partitions)
-	p := e.Launch()
+	flow := e.SyncGroups()
+	p := e.Launch(flow)
+	walkers := e.Walk(flow, walking, traffic.Topics...)
 	p.ProgressAll(traffic.Topics, 200)
 	for round := range int32(3) {
 		var replicas [][]int32
@@ -124,5 +129,5 @@ func (k *three) leadersMove(e *contract.Env) {
 			p.ProgressAll(traffic.Topics, 100)
 		}
 	}
-	finish(e, p, traffic)
+	finishFollowed(e, p, traffic, walkers)
 }

@@ -8,21 +8,23 @@ import (
 	"mirror/integration/contract"
 )
 
-// The mirror is killed again and again under load: nothing is lost, nothing is
-// there twice.
+// The mirror is killed again and again under load, while groups commit: nothing is lost,
+// nothing is there twice.
 func (k *three) mirrorIsKilled(e *contract.Env) {
 	traffic := e.Traffic(partitions)
-	flow := contract.Flow{}
+	usual := e.SyncGroups()
+	walkers := e.Walk(usual, walking, traffic.Topics...)
+	flow := usual
 	for i := range contract.Kills(usualKills) {
 		if i%2 == 1 {
-			flow.Keys = `commit_interval = "50ms"` // so that positions are on their way, too
+			flow.Keys = usual.Keys + `commit_interval = "50ms"` // so that positions are on their way, too
 		}
 		p := e.Launch(flow)
 		p.ProgressAll(traffic.Topics, 50+rand.Int64N(300))
 		p.Kill()
 	}
-	p := e.Launch()
-	finish(e, p, traffic)
+	p := e.Launch(usual)
+	finishFollowed(e, p, traffic, walkers)
 	p.Signal(syscall.SIGTERM)
 	p.WantExit(0)
 }

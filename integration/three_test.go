@@ -107,6 +107,18 @@ func (s side) recovered(e *contract.Env) {
 	e.InSync(s.cluster)
 }
 
+// finishFollowed is finish of traffic that groups walk through: none of them ever was, on
+// the target, where it would lose something, and in the end all go on exactly.
+func finishFollowed(e *contract.Env, p *contract.Process, traffic *contract.Traffic, walkers *contract.Walkers) {
+	e.Helper()
+	walkers.Stop()
+	finish(e, p, traffic)
+	walkers.WantFollowed(p.Flow)
+}
+
+// walking is how many groups walk through the traffic.
+const walking = 2
+
 // finish ends the traffic and compares source and target record by record.
 func finish(e *contract.Env, p *contract.Process, traffic *contract.Traffic) {
 	e.Helper()

@@ -98,7 +98,7 @@ func Play(t *testing.T, pair func(testing.TB) Pair, scenarios []Scenario) {
 func Everywhere() []Scenario {
 	return slices.Concat(recordScenarios, transactionScenarios, startScenarios, topicScenarios,
 		cycleScenarios, positionScenarios, restartScenarios, processScenarios, reloadScenarios,
-		killScenarios, lossScenarios, gapScenarios, limitScenarios, syncScenarios, toggleScenarios, stateScenarios)
+		killScenarios, lossScenarios, gapScenarios, limitScenarios, syncScenarios, toggleScenarios, stateScenarios, groupScenarios)
 }
 
 // OnRealBrokers has those that need what only a real broker does: compaction,

@@ -58,6 +58,16 @@ func (e *Env) Copied(source *Cluster, topic string, target *Cluster, name string
 // Empty says that the source has no record.
 func (c Copied) Empty() bool { return len(c.source) == 0 }
 
+// Runs are how many runs of offsets without a gap the source's records make.
+func (c Copied) Runs() (n int) {
+	for i, at := range c.source {
+		if i == 0 || at != c.source[i-1]+1 {
+			n++
+		}
+	}
+	return n
+}
+
 // identity tells a record from all others of its partition.
 func identity(r *kgo.Record) string {
 	return fmt.Sprintf("%d %q %q", r.Timestamp.UnixMilli(), r.Key, r.Value)

@@ -23,23 +23,31 @@ func (e *Env) CommitGroup(c *Cluster, group, topic string, offsets ...int64) {
 			all.Add(kadm.Offset{Topic: topic, Partition: int32(p), At: at, LeaderEpoch: -1, Metadata: fmt.Sprintf("%s at %d", group, at)})
 		}
 	}
-	rs, err := c.admin.CommitOffsets(e.ctx, group, all)
-	if err = errors.Join(err, rs.Error()); err != nil {
-		e.Fatalf("commit offsets of group %s: %v", group, err)
-	}
+	e.Eventually("offsets of group "+group+" to be committed", func() string {
+		rs, err := c.admin.CommitOffsets(e.ctx, group, all)
+		return text(errors.Join(err, rs.Error()))
+	})
 }
 
 // GroupOffsets has what a group has committed; nothing where there is no such group.
-func (e *Env) GroupOffsets(c *Cluster, group string) kadm.OffsetResponses {
+func (e *Env) GroupOffsets(c *Cluster, group string) (rs kadm.OffsetResponses) {
 	e.Helper()
-	rs, err := c.admin.FetchOffsets(e.ctx, group)
-	if err == nil {
-		err = rs.Error()
-	}
-	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
-		e.Fatalf("offsets of group %s: %v", group, err)
-	}
+	e.Eventually("the offsets of group "+group, func() string {
+		var err error
+		if rs, err = c.admin.FetchOffsets(e.ctx, group); errors.Is(err, kerr.GroupIDNotFound) {
+			return ""
+		}
+		return text(errors.Join(err, rs.Error()))
+	})
 	return rs
+}
+
+// text is an error's; coordinators move, and idle connections are closed.
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 // ScatterGroups makes n groups that have each committed an offset of every partition
@@ -149,8 +157,8 @@ func (f *Flow) GroupsFollow(topics, groups []string) {
 		copied[t] = f.Copied(t)
 	}
 	for _, g := range groups {
-		source := e.GroupOffsets(f.Source, g)
-		f.Wait("group "+g+" to follow", func() string {
+		source, left := e.GroupOffsets(f.Source, g), ""
+		follows := func() string {
 			target := e.GroupOffsets(f.Target, g)
 			for _, t := range topics {
 				for p, c := range copied[t] {
@@ -171,6 +179,12 @@ func (f *Flow) GroupsFollow(topics, groups []string) {
 				}
 			}
 			return ""
+		}
+		f.Wait("group "+g+" to follow", func() string {
+			if e.ctx.Err() == nil { // else nobody answers any more
+				left = follows()
+			}
+			return left
 		})
 	}
 }

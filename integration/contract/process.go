@@ -224,6 +224,20 @@ func (p *Process) status() (r status.Report) {
 	return r
 }
 
+// Translate is what mirror translate says of a group that one flow follows.
+func (p *Process) Translate(group string) (t status.GroupTranslation) {
+	p.e.Helper()
+	out, err := p.e.Command("translate", group, "-c", p.config, "-o", "json").Output()
+	var all status.Translations
+	if err == nil {
+		err = json.Unmarshal(out, &all)
+	}
+	if err != nil || len(all.Groups) != 1 || len(all.Errors) > 0 {
+		p.e.Fatalf("mirror translate %s: %v\n%s", group, err, out)
+	}
+	return all.Groups[0]
+}
+
 // PeakMemory is the most bytes of memory that the process has had (resident), as
 // Linux counts.
 func (p *Process) PeakMemory() int64 {

@@ -39,7 +39,7 @@ func (e *Env) WantSyncs(about Synced) *Syncs {
 		if !e.Exists(about.Target, about.Copy) {
 			return "there is no topic " + about.Copy
 		}
-		s.Pairs = e.syncs(about.On, about.Syncs, about.Topic, len(s.Source))
+		s.Pairs = e.OffsetSyncs(about.On, about.Syncs, about.Topic, len(s.Source))
 		for p, rs := range s.Source {
 			if len(rs) > 0 && (len(s.Pairs[p]) == 0 || last(s.Pairs[p]).Upstream != last(rs).Offset) {
 				return fmt.Sprintf("partition %d has no pair of the last record, %d, at the end of %v", p, last(rs).Offset, s.Pairs[p])

@@ -70,7 +70,7 @@ func offsetSyncIsToggledAndReplaced(e *Env) {
 	m.WantSame(topic)
 	const syncs = "mm2-offset-syncs.toggled.internal"
 	m.WantSyncs(e.Target, syncs, topic) // each is of one record, the last of the last
-	for p, pairs := range e.syncs(e.Target, syncs, topic, 2) {
+	for p, pairs := range e.OffsetSyncs(e.Target, syncs, topic, 2) {
 		all := upstreams(pairs)
 		within := func(after, last int64) []int64 { // without those that came twice
 			us := slices.DeleteFunc(slices.Clone(all), func(u int64) bool { return u <= after || u > last })
@@ -132,8 +132,8 @@ func (m *Mirror) reload(text string) status.Reload {
 	})
 }
 
-// syncs reads the offset syncs of a topic, by partition.
-func (e *Env) syncs(c *Cluster, syncs, topic string, partitions int) [][]offsets.Sync {
+// OffsetSyncs reads the offset syncs of a topic, by partition.
+func (e *Env) OffsetSyncs(c *Cluster, syncs, topic string, partitions int) [][]offsets.Sync {
 	e.Helper()
 	all := make([][]offsets.Sync, partitions)
 	for _, r := range e.Read(c, syncs)[0] {

@@ -1,0 +1,216 @@
+package integration
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"mirror/integration/contract"
+	"mirror/integration/kafkatest"
+)
+
+// place is a partition, by its name at the source.
+type place struct {
+	topic     string
+	partition int32
+}
+
+// reading is what one consumer of FailOver.java did.
+type reading struct {
+	at   map[place]int64    // where it went on, or what it committed in the end; -1: nothing
+	read map[place][]string // the digests of the records, in order
+}
+
+// consumers runs FailOver.java on a cluster, where topics are called as at the source,
+// with a prefix.
+func consumers(t testing.TB, on *kafkatest.Cluster, what, prefix string, topics []string, jobs ...string) []reading {
+	t.Helper()
+	var names []string
+	for _, topic := range topics {
+		names = append(names, prefix+topic)
+	}
+	out := on.Nodes[0].Java(t, "testdata/FailOver.java", slices.Concat([]string{what, on.Internal(), strings.Join(names, ",")}, jobs)...)
+	all := make([]reading, len(jobs))
+	for i := range all {
+		all[i] = reading{map[place]int64{}, map[place][]string{}}
+	}
+	for line := range strings.Lines(out) {
+		f := strings.Fields(line)
+		number := func(i int) int64 {
+			n, err := strconv.ParseInt(f[i], 10, 64)
+			if err != nil {
+				t.Fatalf("FailOver.java prints %q: %v", line, err)
+			}
+			return n
+		}
+		r, p := all[number(0)], place{topics[number(2)], int32(number(3))}
+		switch f[1] {
+		case "at":
+			r.at[p] = number(4)
+		case "read":
+			r.read[p] = append(r.read[p], f[4])
+		}
+	}
+	return all
+}
+
+// moved compares what a group has read at both clusters with what a consumer has that
+// stayed at the source.
+func moved(t testing.TB, stayed, before, after reading) (m contract.Moved) {
+	t.Helper()
+	for p, want := range stayed.read {
+		got := slices.Concat(before.read[p], after.read[p])
+		if slices.Equal(got, want) {
+			continue
+		}
+		times := map[string]int{}
+		for _, r := range got {
+			times[r]++
+		}
+		for _, r := range want {
+			switch n := times[r]; {
+			case n == 0:
+				m.Lost++
+			default:
+				m.Repeated += n - 1
+			}
+			delete(times, r)
+		}
+		for _, n := range times { // nobody knows these
+			m.Repeated += n
+		}
+		if m == (contract.Moved{}) {
+			t.Errorf("%s/%d: the records come in another order", p.topic, p.partition)
+		}
+	}
+	return m
+}
+
+// stopped is a group of Java consumers that has stopped somewhere.
+type stopped struct {
+	name, protocol string
+	part           float64 // of each partition's offsets, that it has read
+	read           reading
+}
+
+// stops are where groups stop: at the very start, a few records later, in the middle,
+// at the head.
+var stops = []float64{0, 0.001, 0.3, 0.7, 1}
+
+// stopGroups has groups of both protocols of consumer groups read a part of the topics
+// at the source.
+func (k *kafka) stopGroups(e *contract.Env, topics []string) (groups []stopped) {
+	e.Helper()
+	var jobs []string
+	for i, part := range stops {
+		for _, protocol := range []string{"classic", "consumer"} {
+			g := stopped{name: e.Topic(fmt.Sprintf("%s-%d", protocol, i)), protocol: protocol, part: part}
+			groups = append(groups, g)
+			jobs = append(jobs, fmt.Sprintf("%s %s %g", g.name, g.protocol, g.part))
+		}
+	}
+	for i, r := range consumers(e, k.source, "stop", "", topics, jobs...) {
+		groups[i].read = r
+	}
+	return groups
+}
+
+// stayed is what a consumer has read that stays at the source: everything, with no two
+// records alike.
+func (k *kafka) stayed(e *contract.Env, topics []string) reading {
+	e.Helper()
+	r := consumers(e, k.source, "go-on", "", topics, e.Topic("stayed")+" classic offsets")[0]
+	for p, records := range r.read {
+		seen := map[string]bool{}
+		for _, d := range records {
+			if seen[d] {
+				e.Fatalf("%s/%d has records that are alike: nothing can be said of its copy", p.topic, p.partition)
+			}
+			seen[d] = true
+		}
+	}
+	return r
+}
+
+// way is one of those in which a group can fail over.
+type way struct {
+	name string
+	how  func(stopped) string // for FailOver.java
+}
+
+// wantGoOn has the groups go on at the target, in each of the ways, with nothing lost and
+// nothing twice beside who stayed.
+func (k *kafka) wantGoOn(e *contract.Env, prefix string, topics []string, groups []stopped, stayed reading, ways ...way) {
+	e.Helper()
+	var jobs []string
+	for _, w := range ways {
+		for _, g := range groups {
+			jobs = append(jobs, fmt.Sprintf("%s %s %s", g.name, g.protocol, w.how(g)))
+		}
+	}
+	for i, r := range consumers(e, k.target, "go-on", prefix, topics, jobs...) {
+		g := groups[i%len(groups)]
+		if m := moved(e, stayed, g.read, r); m != (contract.Moved{}) {
+			e.Errorf("group %s, which had read %g, goes on %s: %v", g.name, g.part, ways[i/len(groups)].name, m)
+		}
+	}
+}
+
+// smallTransactions is how many runs of offsets lie between a group that has hardly
+// begun and the head. A whole round sets MIRROR_TEST_TRANSACTIONS to 100000.
+func smallTransactions(t testing.TB) int {
+	s := os.Getenv("MIRROR_TEST_TRANSACTIONS")
+	if s == "" {
+		return 1500
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		t.Fatalf("MIRROR_TEST_TRANSACTIONS: %v", err)
+	}
+	return n
+}
+
+// failOverLimit is for a whole round, too.
+const failOverLimit = 9 * time.Minute
+
+// groupsFailOver has groups of Java consumers stop at the source and go on at the
+// target, while the mirror is killed before and after: each reads on with the record
+// after the last it has read.
+func (k *kafka) groupsFailOver(e *contract.Env) {
+	flow := e.SyncGroups()
+	flow.From = "fail"
+	topics, more := e.GroupTopics(smallTransactions(e))
+	p := e.Launch(flow)
+	for range contract.Kills(1) {
+		p.Kill()
+		more()
+		p = e.Launch(flow)
+	}
+	p.CaughtUp(topics...)
+	e.Logf("the topic with small transactions has %d runs of offsets", p.Copied(topics[len(topics)-1])[0].Runs())
+	groups := k.stopGroups(e, topics)
+	p.Kill()
+	p = e.Launch(flow)
+	var names []string
+	for _, g := range groups {
+		names = append(names, g.name)
+	}
+	p.GroupsFollow(topics, names)
+	more() // so that those at the head have something to go on with
+	p.CaughtUp(topics...)
+	stayed := k.stayed(e, topics)
+	k.wantGoOn(e, p.TargetName(""), topics, groups, stayed,
+		way{"where the group is on the target", func(stopped) string { return "group" }},
+		way{"where RemoteClusterUtils says", func(stopped) string { return "translated " + flow.From }},
+		way{"where mirror translate says", func(g stopped) string {
+			var offsets []string
+			for _, o := range p.Translate(g.name).Partitions {
+				offsets = append(offsets, fmt.Sprintf("%s/%d=%d", o.Target, o.Partition, o.Offset))
+			}
+			return "offsets " + strings.Join(offsets, ",")
+		}})
+}
