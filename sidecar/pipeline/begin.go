@@ -197,6 +197,7 @@ func (p *partition) begun(b *beginning) {
 	p.position, p.known, p.dirty, p.gap, p.short, p.postponed, p.began = b.at, true, true, nil, -1, 0, true
 	p.epochs = b.at.SourceEpochs
 	p.lost += uint64(b.lost)
+	p.plugInto(p.lane.hooks.Load()) // those that were switched on, or off, while it began
 	p.mu.Unlock()
 	for _, n := range b.notes {
 		if n.kind == "" {

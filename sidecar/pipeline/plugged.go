@@ -186,11 +186,22 @@ func (l *lane) change(ctx context.Context, next *generation) error {
 }
 
 // plugIn tells a plugin that is new of the partition as it is. What was copied
-// before it does not learn.
+// before it does not learn. One that is about to begin finds it then.
 func (p *partition) plugIn(h *hooks) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.began {
+		p.plugInto(h)
+	}
+}
+
+// plugInto is plugIn, with the lock held, for plugins that it may know already.
+func (p *partition) plugInto(h *hooks) {
+	switch {
+	case p.hooks == h:
+	case h == nil:
+		p.hooks = nil
+	default:
 		p.assign(h, abi.Assigned, p.position, -1, p.position.TargetOffset+1)
 	}
 }

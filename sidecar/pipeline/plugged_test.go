@@ -186,3 +186,23 @@ func TestAPluginThatCannotBeLoadedEndsTheFlow(t *testing.T) {
 		t.Fatal("the flow runs on")
 	}
 }
+
+// A plugin that is switched on while a partition begins is told of it.
+func TestSwitchedOnWhileAPartitionBegins(t *testing.T) {
+	l := newLab(t, remembers, without, refreshing(20*time.Millisecond))
+	l.source.create("u", 1)
+	l.source.write("u", 0, "one")
+	r := l.start()
+	l.saved("u", 0, 0)
+	release, asked := l.target.hold(t, "mm2-offsets.A.internal")
+	l.source.create("t", 1)
+	<-asked // to save where it begins
+	r.apply(remembers)
+	release()
+	l.source.write("t", 0, values("v", 0, 5)...)
+	l.saved("t", 0, 4)
+	if last := l.last("t"); last != 4 {
+		t.Errorf("position 4 is saved, and the plugin has been told up to %d", last)
+	}
+	r.stop()
+}

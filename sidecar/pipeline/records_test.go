@@ -37,6 +37,13 @@ func (s *side) write(topic string, number int32, values ...string) {
 // store stores the batch as it is.
 func (s *side) store(topic string, number int32, b batch.Batch) {
 	s.t.Helper()
+	if err := s.tryStore(topic, number, b); err != nil {
+		s.t.Fatalf("store in %s-%d: %v", topic, number, err)
+	}
+}
+
+// tryStore is store for who may be cut off meanwhile.
+func (s *side) tryStore(topic string, number int32, b batch.Batch) error {
 	info := s.TopicInfo(topic)
 	req := kmsg.NewPtrProduceRequest()
 	req.Acks, req.TimeoutMillis = -1, 10000
@@ -50,9 +57,7 @@ func (s *side) store(topic string, number int32, b batch.Batch) {
 	if err == nil {
 		err = kerr.ErrorForCode(resp.(*kmsg.ProduceResponse).Topics[0].Partitions[0].ErrorCode)
 	}
-	if err != nil {
-		s.t.Fatalf("store in %s-%d: %v", topic, number, err)
-	}
+	return err
 }
 
 // values are those of all records of the partition, in order; nil where there is
