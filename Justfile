@@ -34,11 +34,6 @@ integration *args:
 faults outage="3m":
     MIRROR_TEST_KILLS=20 MIRROR_TEST_OUTAGE={{ outage }} KAFKA_TEST_REQUIRED=1 go test -count=1 -timeout 0 -v -run TestThree ./integration
 
-# Java consumers that are 100,000 runs of offsets behind fail over, on real Kafka; and 500 rounds of groups that stop anywhere, on clusters in the process
-failover:
-    MIRROR_TEST_TRANSACTIONS=200000 KAFKA_TEST_REQUIRED=1 go test -count=1 -timeout 0 -v -run TestKafka/clients/failover ./integration
-    MIRROR_TEST_ROUNDS=500 go test -race -count=1 -timeout 0 -run TestGroupsStopAnywhere ./integration/contract
-
 # the built-in plugin's .wasm, from its source in Rust, and the tests' guests
 wasm:
     plugins/offsetsync/build.sh

@@ -20,7 +20,7 @@ func (k *kafka) clientScenarios() []contract.Scenario {
 		{Name: "differential", Real: true, Limit: 3 * time.Minute, Run: k.sameAsMirrorMaker},
 		{Name: "beside-syncs", Real: true, Limit: 3 * time.Minute, Run: k.syncsBesideMirrorMaker},
 		{Name: "read-by-mirrormaker", Real: true, Limit: 3 * time.Minute, Run: k.mirrorMakerReadsOurs},
-		{Name: "failover", Real: true, Limit: failOverLimit, Run: k.groupsFailOver},
+		{Name: "failover", Real: true, Limit: 4 * time.Minute, Run: k.groupsFailOver},
 		{Name: "syncs", Real: true, Run: k.syncRule},
 	}
 }

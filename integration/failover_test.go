@@ -2,12 +2,10 @@ package integration
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"mirror/integration/contract"
 	"mirror/integration/kafkatest"
@@ -160,22 +158,9 @@ func (k *kafka) wantGoOn(e *contract.Env, prefix string, topics []string, groups
 	}
 }
 
-// smallTransactions is how many runs of offsets lie between a group that has hardly
-// begun and the head. A whole round sets MIRROR_TEST_TRANSACTIONS to 100000.
-func smallTransactions(t testing.TB) int {
-	s := os.Getenv("MIRROR_TEST_TRANSACTIONS")
-	if s == "" {
-		return 1500
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil {
-		t.Fatalf("MIRROR_TEST_TRANSACTIONS: %v", err)
-	}
-	return n
-}
-
-// failOverLimit is for a whole round, too.
-const failOverLimit = 9 * time.Minute
+// runs is how many runs of offsets lie between a group that has hardly begun and the
+// head.
+const runs = 101_000
 
 // groupsFailOver has groups of Java consumers stop at the source and go on at the
 // target, while the mirror is killed before and after: each reads on with the record
@@ -183,7 +168,7 @@ const failOverLimit = 9 * time.Minute
 func (k *kafka) groupsFailOver(e *contract.Env) {
 	flow := e.SyncGroups()
 	flow.From = "fail"
-	topics, more := e.GroupTopics(smallTransactions(e))
+	topics, more := e.GroupTopics(runs)
 	p := e.Launch(flow)
 	for range contract.Kills(1) {
 		p.Kill()
@@ -191,7 +176,9 @@ func (k *kafka) groupsFailOver(e *contract.Env) {
 		p = e.Launch(flow)
 	}
 	p.CaughtUp(topics...)
-	e.Logf("the topic with small transactions has %d runs of offsets", p.Copied(topics[len(topics)-1])[0].Runs())
+	if n := p.Copied(topics[len(topics)-1])[0].Runs(); n < runs {
+		e.Fatalf("the last topic has %d runs of offsets, want %d", n, runs)
+	}
 	groups := k.stopGroups(e, topics)
 	p.Kill()
 	p = e.Launch(flow)

@@ -10,16 +10,20 @@ import (
 )
 
 // GroupTopics makes topics of all the kinds that translating has trouble with: those
-// of SyncedTopics, one in every codec, and one with so many small transactions. It
-// returns what goes on writing to them.
-func (e *Env) GroupTopics(transactions int) (topics []string, more func()) {
+// of SyncedTopics, one in every codec, one with small transactions, and, the last one, one
+// in which compaction has left so many runs of offsets, each of one record. It returns
+// what goes on writing to them.
+func (e *Env) GroupTopics(runs int) (topics []string, more func()) {
 	e.Helper()
+	holes := e.Topic("holes")
+	e.Create(e.Source, holes, 1, cleaned...)
+	e.fillHoles(holes, runs)
 	synced, write := e.SyncedTopics()
 	mixed, small := e.Topic("codecs"), e.Topic("small")
 	e.Create(e.Source, mixed, int32(len(codecs)))
 	e.Create(e.Source, small, 1)
 	stage := 0
-	mix := func(transactions int) {
+	mix := func() {
 		stage++
 		for _, c := range codecs {
 			client := e.Source.Client(e, kgo.ProducerBatchCompression(c.codec))
@@ -29,16 +33,43 @@ func (e *Env) GroupTopics(transactions int) (topics []string, more func()) {
 			client.Close()
 		}
 		e.smallTransactions(small, fmt.Sprint("stage ", stage), transactions)
+		e.Put(e.Source, holes, Numbered(0, fmt.Sprint("stage ", stage), 20)...)
 	}
-	mix(transactions)
-	return append(slices.Clone(synced), mixed, small), func() {
+	mix()
+	return append(slices.Clone(synced), mixed, small, holes), func() {
 		write()
-		mix(moreTransactions)
+		mix()
+	}
+}
+
+// fillHoles leaves a partition of which the log cleaner, which does not come again, has
+// removed every other record.
+func (e *Env) fillHoles(topic string, runs int) {
+	e.Helper()
+	var rs []*kgo.Record
+	for i := range runs {
+		rs = append(rs, &kgo.Record{Key: fmt.Append(nil, i), Value: []byte("kept")}, &kgo.Record{Key: []byte("hole"), Value: fmt.Append(nil, i)})
+	}
+	e.Put(e.Source, topic, rs...)
+	e.untilCleaned(topic, 0, func(bs []header) bool {
+		if len(bs) == 0 || bs[0].count == bs[0].lastDelta+1 {
+			return false
+		}
+		holes := 0
+		for _, r := range e.Read(e.Source, topic)[0] {
+			if string(r.Key) == "hole" {
+				holes++
+			}
+		}
+		return holes <= 1 // the last of a key stays
+	})
+	for i := 0; i < len(frozen); i += 2 {
+		e.SetConfig(e.Source, topic, frozen[i], frozen[i+1])
 	}
 }
 
 const (
-	moreTransactions = 50
+	transactions = 200 // small ones, in a stage
 	// smallProducers write small transactions side by side: one alone waits for the
 	// broker most of the time, and of many the markers come together, which are few gaps.
 	smallProducers = 3
