@@ -89,6 +89,8 @@ func (m *Mirror) turn(ctx context.Context, next *config.Config, r *status.Reload
 			swapping, cancel := context.WithTimeout(ctx, swapTime)
 			m.flows[i].Apply(swapping, prepared[i])
 			cancel()
+		} else {
+			prepared[i].Discard()
 		}
 	}
 	m.mu.Lock()

@@ -17,6 +17,9 @@ func (f *Flow) cfg() *config.Flow { return f.config.Load() }
 // rounds; Apply waits for that until ctx ends.
 func (f *Flow) Apply(ctx context.Context, p *Prepared) {
 	f.config.Store(&p.config)
+	if p.early {
+		f.starting.Unlock()
+	}
 	var dues []chan struct{}
 	if !p.same {
 		dues = f.replace(p.generation)

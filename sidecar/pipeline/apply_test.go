@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -214,4 +215,34 @@ func TestApplyBeforeTheStart(t *testing.T) {
 	r.apply(selecting(t, "b"))
 	refusing.Remove()
 	l.copied("b", 0, "v")
+}
+
+// A reload that comes in the moment a flow begins counts, plugins too: they are loaded
+// by the config that the flow begins with, and that is the new one.
+func TestApplyWhileAFlowBegins(t *testing.T) {
+	l := newLab(t, offsetSync)
+	l.source.create("t", 1)
+	l.source.write("t", 0, "v")
+	f := New(Options{Config: l.cfg, Source: l.source.cluster, Target: l.target.cluster, Log: l.slog()})
+	off := l.cfg
+	without(&off)
+	p, err := f.Prepare(t.Context(), off)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var run sync.WaitGroup
+	began := make(chan struct{})
+	run.Go(func() { close(began); f.Run(ctx) })
+	<-began
+	f.Apply(t.Context(), p)
+	l.copied("t", 0, "v")
+	cancel()
+	run.Wait()
+	if n := f.generations.Load(); n != 0 {
+		t.Errorf("%d generations of plugins were loaded, which are switched off", n)
+	}
+	if l.target.TopicInfo(syncsTopic) != nil {
+		t.Error("a topic of offset syncs was made")
+	}
 }

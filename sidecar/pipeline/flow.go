@@ -70,7 +70,8 @@ type Flow struct {
 	failover       *failover.Engine
 	failoverStale  chan struct{} // holds one token after what failover depends on may have changed
 	generations    atomic.Uint64 // of plugins, so far
-	started        atomic.Bool   // Run was called
+	starting       sync.Mutex    // held while a config is prepared before the flow begins
+	started        bool          // Run was called; starting guards it
 	pluginsLoaded  chan struct{} // closed when the first are, or never will be
 	opened         chan struct{} // closed when the positions are read, and topics looked up
 	states         states        // of plugins

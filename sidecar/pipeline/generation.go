@@ -24,6 +24,7 @@ type Prepared struct {
 	config     config.Flow
 	generation *generation // nil: without plugins
 	same       bool        // the plugins are those that run
+	early      bool        // the flow has not begun, and does not before this is applied or discarded
 }
 
 // Plugins says whether other plugins run once it is applied.
@@ -49,6 +50,9 @@ func (f *Flow) PluginFiles() map[string][sha256.Size]byte {
 
 // Discard gives up what is not applied.
 func (p *Prepared) Discard() {
+	if p.early {
+		p.flow.starting.Unlock()
+	}
 	if p.generation != nil && !p.same {
 		p.generation.discard(p.flow)
 	}
@@ -89,10 +93,15 @@ func (f *Flow) Prepare(ctx context.Context, c config.Flow) (*Prepared, error) {
 	if err != nil {
 		return nil, fmt.Errorf("flow %s: %w", c.Name(), err)
 	}
-	if !f.started.Load() { // it loads them itself
-		_, err := CheckPlugins(ctx, &c)
-		return &Prepared{flow: f, config: c, same: true}, err
+	f.starting.Lock()
+	if !f.started { // it loads them itself
+		if _, err := CheckPlugins(ctx, &c); err != nil {
+			f.starting.Unlock()
+			return nil, err
+		}
+		return &Prepared{flow: f, config: c, same: true, early: true}, nil
 	}
+	f.starting.Unlock()
 	now, err := f.current(ctx, specs, &c)
 	if err != nil {
 		return nil, fmt.Errorf("flow %s: %w", c.Name(), err)

@@ -26,7 +26,9 @@ const (
 // startPlugins loads the first generation, beside whatever the flow does to begin.
 // What it returns waits for that.
 func (f *Flow) startPlugins(ctx context.Context) (loaded func()) {
-	f.started.Store(true)
+	f.starting.Lock()
+	f.started = true
+	f.starting.Unlock()
 	if len(f.cfg().Plugins) == 0 {
 		close(f.pluginsLoaded)
 		return func() {}
