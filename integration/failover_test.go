@@ -88,6 +88,32 @@ func moved(t testing.TB, stayed, before, after reading) (m contract.Moved) {
 	return m
 }
 
+// What a group has lost and read twice is found, wherever it is.
+func TestMovedReadings(t *testing.T) {
+	one, two := place{"t", 0}, place{"t", 1}
+	read := func(a, b string) reading {
+		return reading{read: map[place][]string{one: strings.Split(a, ""), two: strings.Split(b, "")}}
+	}
+	stayed := read("abcdef", "ghi")
+	for _, c := range []struct {
+		before, after reading
+		want          contract.Moved
+	}{
+		{read("abc", "g"), read("def", "hi"), contract.Moved{}},
+		{read("", ""), read("abcdef", "ghi"), contract.Moved{}},
+		{read("abcdef", "ghi"), read("", ""), contract.Moved{}},
+		{read("abc", "g"), read("ef", "i"), contract.Moved{Lost: 2}},
+		{read("abc", "g"), read("bcdef", "ghi"), contract.Moved{Repeated: 3}},
+		{read("abc", "g"), read("cef", "hi"), contract.Moved{Lost: 1, Repeated: 1}},
+		{read("abc", "g"), read("defx", "hi"), contract.Moved{Repeated: 1}},
+		{read("abc", "g"), read("def", "h"), contract.Moved{Lost: 1}},
+	} {
+		if got := moved(t, stayed, c.before, c.after); got != c.want {
+			t.Errorf("%v, then %v: %+v, want %+v", c.before.read, c.after.read, got, c.want)
+		}
+	}
+}
+
 // stopped is a group of Java consumers that has stopped somewhere.
 type stopped struct {
 	name, protocol string
