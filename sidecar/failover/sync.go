@@ -87,7 +87,7 @@ func (e *Engine) notice(views []*view) {
 		if v.there.Active() || v.there.Share() {
 			continue
 		}
-		ours, gone, back := 0, 0, (*standing)(nil)
+		ours, gone, on, back := 0, 0, 0, (*standing)(nil)
 		for i := range v.offsets {
 			s := &v.offsets[i]
 			m := g.find(e.marks.placeOf(s.onTarget()))
@@ -100,7 +100,9 @@ func (e *Engine) notice(views []*view) {
 			case s.there < 0:
 				gone++
 				continue
-			case s.there < m.synced && back == nil:
+			case s.there > m.synced:
+				on++
+			case back == nil:
 				back = s
 			}
 			m.synced = s.there // said once

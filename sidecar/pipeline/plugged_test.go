@@ -84,7 +84,8 @@ func TestOffsetSyncsAreWritten(t *testing.T) {
 func TestSmallTransactionsAreNotHeldUp(t *testing.T) {
 	l := newLab(t, offsetSync, func(f *config.Flow) { f.CommitInterval = time.Hour })
 	l.source.create("t", 1)
-	const n = heldByOne/2 + 10 // records; a range and a marker each
+	l.source.create("idle", 2*(maxLanes*heldTogether/heldMost)) // so many that a partition may have no more than heldMost
+	const n = heldMost/2 + 10                                   // records; a range and a marker each
 	all := values("t", 0, n)
 	l.source.transactions("t", true, slices.Collect(slices.Chunk(all, 1))...)
 	l.start()
