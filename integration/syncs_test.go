@@ -66,7 +66,7 @@ func newRuled(t testing.TB, lag int64) *ruled {
 		t.Fatal(err)
 	}
 	g, err := plugins.Load(t.Context(), plugins.Options{Flow: "A->B", From: "A", To: "B", Number: 1, Log: slog.New(slog.DiscardHandler)}, []plugins.Spec{{
-		Name: offsetsync.Name, Binary: binary, Config: map[string]any{"lag_max": lag}, Emit: plugins.Allow{OffsetSyncs: true},
+		Name: offsetsync.Name, Binary: binary, Config: map[string]any{"lag_max": lag}, Emit: plugins.Allow{OffsetSyncs: true, Groups: true},
 	}})
 	if err != nil {
 		t.Fatal(err)
