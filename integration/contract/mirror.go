@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"mirror/integration/watch"
 	"mirror/sidecar"
 	"mirror/sidecar/config"
 	"mirror/sidecar/status"
@@ -193,7 +194,7 @@ type Mirror struct {
 	Flows []*Flow
 	app   *sidecar.Mirror
 	stop  func()
-	log   output
+	log   watch.Log
 	most  int // times that a line of one partition may be logged
 }
 

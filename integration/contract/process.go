@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"mirror/integration/watch"
 	"mirror/sidecar/status"
 )
 
@@ -26,26 +27,8 @@ type Process struct {
 	cmd    *exec.Cmd
 	config string // its file
 	admin  string
-	log    output
+	log    watch.Log
 	exited chan struct{}
-}
-
-// output is what a process writes.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(b)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
 }
 
 // binaryDir is the folder of the mirror that binary built, "" before that.

@@ -145,7 +145,7 @@ func TestGroupsThatAreDeleted(t *testing.T) {
 	if s := e.Status(); s.Deleted != 1 || s.Checkpoints != 1 || s.Groups[status.OutcomeExact] != 1 {
 		t.Errorf("status %+v", s)
 	}
-	if n := l.log.count("group is gone from the source"); n != 1 {
+	if n := l.log.Count("group is gone from the source"); n != 1 {
 		t.Errorf("said %d times", n)
 	}
 	l.has("g", "orders", "100>97") // nothing is removed
@@ -159,7 +159,7 @@ func TestGroupsThatAreDeleted(t *testing.T) {
 	}
 	e = l.engine()
 	l.once(e)
-	if s := e.Status(); s.Deleted != 0 || s.Checkpoints != 1 || l.log.count("group is gone from the source") != 1 {
+	if s := e.Status(); s.Deleted != 0 || s.Checkpoints != 1 || l.log.Count("group is gone from the source") != 1 {
 		t.Errorf("status after a restart %+v", s)
 	}
 }
@@ -207,7 +207,7 @@ func TestTheTopicIsLookedAfter(t *testing.T) {
 		}
 		return ""
 	})
-	if l.log.count("topic of checkpoints was deleted or made again") != 1 {
+	if l.log.Count("topic of checkpoints was deleted or made again") != 1 {
 		t.Error("it is not said")
 	}
 	described, err := l.target.admin.DescribeTopicConfigs(t.Context(), topicName)
@@ -229,7 +229,7 @@ func TestATopicThatIsNotCompactedIsSaid(t *testing.T) {
 	e := l.engine()
 	l.once(e)
 	l.has("g", "orders", "100>97")
-	if s := e.Status(); s.Problem == "" || l.log.count("cleanup.policy=compact") != 1 {
+	if s := e.Status(); s.Problem == "" || l.log.Count("cleanup.policy=compact") != 1 {
 		t.Errorf("problem %q", s.Problem)
 	}
 }

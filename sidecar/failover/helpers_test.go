@@ -1,7 +1,6 @@
 package failover
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"mirror/abi"
+	"mirror/integration/watch"
 	"mirror/plugins"
 	"mirror/sidecar/cluster"
 	"mirror/sidecar/config"
@@ -101,7 +101,7 @@ func (s *side) id(topic string) [16]byte {
 type lab struct {
 	testing.TB
 	source, target *side
-	log            *journal
+	log            *watch.Log
 
 	mu         sync.Mutex
 	config     config.Flow
@@ -120,7 +120,7 @@ func newLab(t testing.TB) *lab {
 
 func newLabOf(t testing.TB, source, target *side) *lab {
 	t.Helper()
-	l := &lab{TB: t, source: source, target: target, log: new(journal), changed: make(chan struct{}, 1)}
+	l := &lab{TB: t, source: source, target: target, log: new(watch.Log), changed: make(chan struct{}, 1)}
 	l.config = config.Flow{
 		From: "A", To: "B", Naming: config.Naming{Policy: config.DefaultPolicy, Separator: "."},
 		Groups: patterns(t, ".*"), ExcludeGroups: patterns(t, "tmp-.*"), Refresh: time.Hour,
@@ -290,48 +290,8 @@ func (l *lab) has(group, topic, want string) {
 	}
 }
 
-// eventually waits until check returns "".
-func eventually(t testing.TB, what string, check func() string) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	end := time.After(30 * time.Second)
-	for {
-		text := check()
-		if text == "" {
-			return
-		}
-		select {
-		case <-end:
-			t.Fatalf("waited in vain for %s: %s", what, text)
-		case <-tick.C:
-		}
-	}
-}
-
-// journal keeps what is logged.
-type journal struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (j *journal) Write(b []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.buf.Write(b)
-}
-
-// count is the number of lines with the text.
-func (j *journal) count(text string) (n int) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for line := range strings.Lines(j.buf.String()) {
-		if strings.Contains(line, text) {
-			n++
-		}
-	}
-	return n
-}
+// eventually waits until what it is given returns "".
+var eventually = watch.Until
 
 func held(e *Engine) string {
 	var all []string

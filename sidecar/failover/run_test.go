@@ -47,7 +47,7 @@ func TestRounds(t *testing.T) {
 		}
 		return ""
 	})
-	if said, over := l.log.count("groups cannot be followed"), l.log.count("groups are followed again"); said != 1 || over != 1 {
+	if said, over := l.log.Count("groups cannot be followed"), l.log.Count("groups are followed again"); said != 1 || over != 1 {
 		t.Errorf("said %d times, and %d times that it is over", said, over)
 	}
 	l.with(func(l *lab) { l.off = "switched off" })
@@ -103,8 +103,8 @@ func TestARoundIsCutShort(t *testing.T) {
 		}
 		return ""
 	})
-	if n := committed(); n != chunkGroups || l.log.count("level=ERROR") != 0 {
-		t.Errorf("%d commits, %s", n, &l.log.buf)
+	if n := committed(); n != chunkGroups || l.log.Count("level=ERROR") != 0 {
+		t.Errorf("%d commits, %s", n, l.log)
 	}
 }
 
@@ -146,13 +146,13 @@ func TestTroubleStaysWhereItIs(t *testing.T) {
 			if s := e.Status(); s.Unreadable != 1 || s.Deleted != 0 || s.Problem == "" {
 				t.Errorf("status %+v", s)
 			}
-			if said := l.log.count("DESCRIBE on the group at the source"); (said == 1) != (name == "denied") {
+			if said := l.log.Count("DESCRIBE on the group at the source"); (said == 1) != (name == "denied") {
 				t.Errorf("the right that is missing is said %d times", said)
 			}
 			failing.Store(false)
 			l.once(e)
 			l.has("bad", "orders", "100>97")
-			if said, over := l.log.count("some consumer groups cannot be followed"), l.log.count("all consumer groups are followed again"); said != 1 || over != 1 {
+			if said, over := l.log.Count("some consumer groups cannot be followed"), l.log.Count("all consumer groups are followed again"); said != 1 || over != 1 {
 				t.Errorf("said %d times, and %d times that it is over", said, over)
 			}
 		})

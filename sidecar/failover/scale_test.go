@@ -98,8 +98,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// watch finds the most that the heap grows to, garbage and all.
-func watch() (most func() int64) {
+// heapPeak finds the most that the heap grows to, garbage and all.
+func heapPeak() (most func() int64) {
 	var peak int64
 	var watching sync.WaitGroup
 	ctx, stop := context.WithCancel(context.Background())
@@ -148,10 +148,10 @@ func BenchmarkGroups(b *testing.B) {
 	c := newCrowd(b, groups, partitions)
 	e := c.l.engine()
 	before := heap()
-	most := watch()
+	most := heapPeak()
 	c.l.once(e)
 	first, kept := most()-before, heap()-before
-	most = watch()
+	most = heapPeak()
 	c.fetches.Store(0)
 	b.ResetTimer()
 	for range b.N {

@@ -169,7 +169,7 @@ func TestGroupsThatExpireAreCommittedAgain(t *testing.T) {
 	}
 	l.once(e)
 	l.stands("g", "orders", "97/-1/")
-	if s := e.Status(); s.Expired != 1 || s.Committed != 2 || l.log.count("offsets are gone from the target") != 1 {
+	if s := e.Status(); s.Expired != 1 || s.Committed != 2 || l.log.Count("offsets are gone from the target") != 1 {
 		t.Errorf("status %+v", s)
 	}
 }
@@ -244,7 +244,7 @@ func TestAMemberThatComesAndGoesMeanwhile(t *testing.T) {
 			l.stands("g", "orders", "97/-1/")
 			l.once(e)
 			l.once(e)
-			if s := e.Status(); s.Crossed != 1 || l.log.count("a member of the group came and went") != 1 {
+			if s := e.Status(); s.Crossed != 1 || l.log.Count("a member of the group came and went") != 1 {
 				t.Errorf("status %+v", s)
 			}
 			// What comes and goes without one is nothing to say.
@@ -268,7 +268,7 @@ func TestGroupsThatAreMovedBackOnTheTarget(t *testing.T) {
 	l.target.commit("g", "A.orders", 0, 5, "")
 	l.once(e)
 	l.stands("g", "orders", "97/-1/")
-	if l.log.count("moved back on the target") != 1 {
+	if l.log.Count("moved back on the target") != 1 {
 		t.Error("it is not said")
 	}
 }
@@ -330,7 +330,7 @@ func TestCommitsThatFail(t *testing.T) {
 	l.once(e)
 	l.once(e)
 	s := e.Status()
-	if held(e) != "denied 1" || s.Refused[status.HeldDenied] != 2 || s.Problem == "" || l.log.count("cannot be followed") != 1 {
+	if held(e) != "denied 1" || s.Refused[status.HeldDenied] != 2 || s.Problem == "" || l.log.Count("cannot be followed") != 1 {
 		t.Errorf("status %+v", s)
 	}
 }

@@ -82,10 +82,10 @@ func TestTopicsAreSelectedLive(t *testing.T) {
 	if i := slices.IndexFunc(before, func(p *partition) bool { return p.key.Topic == "stays" }); !slices.Contains(r.all(), before[i]) {
 		t.Error("a topic that was selected all along has begun anew")
 	}
-	if n := l.log.count("not selected any more"); n != 1 {
+	if n := l.log.Count("not selected any more"); n != 1 {
 		t.Errorf("the end of a topic is logged %d times", n)
 	}
-	if n := l.log.count("gone from the source"); n != 0 {
+	if n := l.log.Count("gone from the source"); n != 0 {
 		t.Error("a topic that is there is said to be gone")
 	}
 }
@@ -101,7 +101,7 @@ func TestATopicThatIsSelectedAgainWhileItLeaves(t *testing.T) {
 	<-asked
 	r.apply(selecting(t, "other"))
 	eventually(t, "it to leave", func() string {
-		if n := l.log.count("not selected any more"); n != 1 {
+		if n := l.log.Count("not selected any more"); n != 1 {
 			return fmt.Sprintf("logged %d times", n)
 		}
 		return ""

@@ -28,10 +28,10 @@ func TestABatchDamagedOnItsWayIsFetchedAgain(t *testing.T) {
 	if n := r.Status().Errors[status.ErrorCorrupt]; n != corruptTries-1 {
 		t.Errorf("%d damaged batches counted, want %d", n, corruptTries-1)
 	}
-	if n := l.log.count("arrived damaged"); n != 1 {
+	if n := l.log.Count("arrived damaged"); n != 1 {
 		t.Errorf("it is logged %d times", n)
 	}
-	if n := l.log.count("stalled"); n != 0 {
+	if n := l.log.Count("stalled"); n != 0 {
 		t.Errorf("a stall is logged %d times", n)
 	}
 }
@@ -58,7 +58,7 @@ func TestABatchThatStaysDamagedStallsItsPartitionAlone(t *testing.T) {
 		return ""
 	})
 	for line, want := range map[string]int{"arrived damaged": 1, "partition is stalled": 1} {
-		if n := l.log.count(line); n != want {
+		if n := l.log.Count(line); n != want {
 			t.Errorf("%q is logged %d times", line, n)
 		}
 	}

@@ -91,7 +91,7 @@ func TestATruncatedLogStalls(t *testing.T) {
 		}
 		return ""
 	})
-	if n, logged := r.Status().Errors[status.ErrorRecreated], l.log.count("partition is stalled"); n != 1 || logged != 1 {
+	if n, logged := r.Status().Errors[status.ErrorRecreated], l.log.Count("partition is stalled"); n != 1 || logged != 1 {
 		t.Errorf("it counts %d times and is logged %d times", n, logged)
 	}
 }
@@ -123,7 +123,7 @@ func TestATruncatedLogIsCopiedFromWhereItParts(t *testing.T) {
 	r = l.start()
 	l.copied("t", 0, append(values("v", 0, 4), values("v", 2, 4)...)...)
 	r.runs("t", 0)
-	if n, logged := r.Status().Errors[status.ErrorRecreated], l.log.count("the source topic was truncated"); n != 1 || logged != 1 {
+	if n, logged := r.Status().Errors[status.ErrorRecreated], l.log.Count("the source topic was truncated"); n != 1 || logged != 1 {
 		t.Errorf("it counts %d times and is logged %d times", n, logged)
 	}
 	if fetched.Load() == 0 {
@@ -159,7 +159,7 @@ func TestWithoutTopicIDsAnotherLogIsCopiedFromItsBeginning(t *testing.T) {
 			l.source.write("t", 0, again...)
 			r = l.start()
 			l.copied("t", 0, append(values("old", 0, 4), again...)...)
-			if n, logged := r.Status().Errors[status.ErrorRecreated], l.log.count("the source topic was truncated or made again"); n != 1 || logged != 1 {
+			if n, logged := r.Status().Errors[status.ErrorRecreated], l.log.Count("the source topic was truncated or made again"); n != 1 || logged != 1 {
 				t.Errorf("it counts %d times and is logged %d times", n, logged)
 			}
 		})
@@ -186,7 +186,7 @@ func TestATopicMadeAgainIsCopiedFromItsBeginning(t *testing.T) {
 			}
 			l.copied("t", 0, append(values("old", 0, 3), values("new", 0, 5)...)...)
 			l.saved("t", 0, 4)
-			if n, logged := r.Status().Errors[status.ErrorRecreated], l.log.count("was deleted and made again"); n != 1 || logged != 1 {
+			if n, logged := r.Status().Errors[status.ErrorRecreated], l.log.Count("was deleted and made again"); n != 1 || logged != 1 {
 				t.Errorf("it counts %d times and is logged %d times", n, logged)
 			}
 			r.stop()
@@ -234,7 +234,7 @@ func TestWhatRetentionTookStallsWhereItIsToHalt(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.stalled("t", 0, "offsets 4 to 7")
-	if n, logged := r.Status().Errors[status.ErrorDataLoss], l.log.count("partition is stalled"); n != 1 || logged != 1 {
+	if n, logged := r.Status().Errors[status.ErrorDataLoss], l.log.Count("partition is stalled"); n != 1 || logged != 1 {
 		t.Errorf("it counts %d times and is logged %d times", n, logged)
 	}
 	r.stop()

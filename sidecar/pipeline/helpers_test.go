@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"go.uber.org/goleak"
 
+	"mirror/integration/watch"
 	"mirror/sidecar/cluster"
 	"mirror/sidecar/config"
 	"mirror/sidecar/positions"
@@ -31,7 +31,7 @@ type lab struct {
 	*testing.T
 	source, target *side
 	cfg            config.Flow
-	log            *journal
+	log            *watch.Log
 }
 
 func newLab(t *testing.T, change ...func(*config.Flow)) *lab {
@@ -41,7 +41,7 @@ func newLab(t *testing.T, change ...func(*config.Flow)) *lab {
 
 func newLabOf(t *testing.T, source, target *side, change ...func(*config.Flow)) *lab {
 	t.Helper()
-	l := &lab{T: t, source: source, target: target, log: new(journal)}
+	l := &lab{T: t, source: source, target: target, log: new(watch.Log)}
 	all, err := config.Pattern(".*")
 	if err != nil {
 		t.Fatal(err)
@@ -185,48 +185,8 @@ func (l *lab) store() *positions.Store {
 	return s
 }
 
-// eventually waits until check returns "".
-func eventually(t *testing.T, what string, check func() string) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	end := time.After(30 * time.Second)
-	for {
-		text := check()
-		if text == "" {
-			return
-		}
-		select {
-		case <-end:
-			t.Fatalf("waited in vain for %s: %s", what, text)
-		case <-tick.C:
-		}
-	}
-}
-
-// journal keeps what is logged.
-type journal struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (j *journal) Write(b []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.buf.Write(b)
-}
-
-// count is the number of lines with the text.
-func (j *journal) count(text string) (n int) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for line := range strings.Lines(j.buf.String()) {
-		if strings.Contains(line, text) {
-			n++
-		}
-	}
-	return n
-}
+// eventually waits until what it is given returns "".
+var eventually = watch.Until
 
 // values makes n of them, numbered, after a word.
 func values(word string, from, n int) []string {

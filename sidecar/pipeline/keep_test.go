@@ -58,7 +58,7 @@ func TestAPositionsTopicThatIsDeletedIsMadeAgain(t *testing.T) {
 	if info := l.target.TopicInfo(l.cfg.Positions.Topic); *info.Configs["cleanup.policy"] != "compact" {
 		t.Errorf("made with %v", info.Configs)
 	}
-	if n, logged := r.Status().Errors[status.ErrorPositions], l.log.count("saving all again"); n == 0 || logged != 1 {
+	if n, logged := r.Status().Errors[status.ErrorPositions], l.log.Count("saving all again"); n == 0 || logged != 1 {
 		t.Errorf("it counts %d times and is logged %d times", n, logged)
 	}
 	// And the positions move on in it, and claims are seen in it.
@@ -136,7 +136,7 @@ func TestAPositionsTopicThatIsNotCompactedIsToldAndUsed(t *testing.T) {
 	if err := looks.Wait(t.Context(), 3); err != nil {
 		t.Fatal(err)
 	}
-	if n, logged := r.Status().Errors[status.ErrorPositions], l.log.count("not in order"); n != 1 || logged != 1 {
+	if n, logged := r.Status().Errors[status.ErrorPositions], l.log.Count("not in order"); n != 1 || logged != 1 {
 		t.Errorf("it counts %d times and is logged %d times", n, logged)
 	}
 	compact := "compact"
@@ -145,7 +145,7 @@ func TestAPositionsTopicThatIsNotCompactedIsToldAndUsed(t *testing.T) {
 		t.Fatal(err, rs)
 	}
 	eventually(t, "the end of the problem", func() string { return r.Status().PositionsProblem })
-	if n := l.log.count("in order again"); n != 1 {
+	if n := l.log.Count("in order again"); n != 1 {
 		t.Errorf("its end is logged %d times", n)
 	}
 }

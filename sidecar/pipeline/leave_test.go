@@ -105,7 +105,7 @@ func TestATopicThatIsDeletedHaltedByAPlugin(t *testing.T) {
 	r := l.haltedAt4()
 	l.source.remove("t")
 	r.left("t")
-	if n := l.log.count("before plugins were told of all"); n != 1 {
+	if n := l.log.Count("before plugins were told of all"); n != 1 {
 		t.Errorf("it is logged %d times", n)
 	}
 	r.apply(echo)

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"fmt"
 	"sync/atomic"
 	"testing"
 
@@ -34,7 +33,7 @@ func TestWhatRetentionTookIsCountedOnceAndCopyingGoesOn(t *testing.T) {
 	if n := fault.Hits(); n != 2 {
 		t.Errorf("it could not go on %d times, want 2", n)
 	}
-	if n := l.log.count("deleted records before they were copied"); n != 1 {
+	if n := l.log.Count("deleted records before they were copied"); n != 1 {
 		t.Errorf("the loss is logged %d times", n)
 	}
 }
@@ -100,12 +99,12 @@ func TestASequenceThatIsLostAgainAndAgainIsTriedWithPauses(t *testing.T) {
 	if err := lost.Wait(t.Context(), 3); err != nil {
 		t.Fatal(err)
 	}
-	if n := l.log.count("idea of what was sent"); n != 1 {
+	if n := l.log.Count("idea of what was sent"); n != 1 {
 		t.Errorf("it is logged %d times", n)
 	}
 	lost.Remove()
 	l.copied("t", 0, "v")
-	if n := l.log.count("idea of what was sent"); n != 1 {
-		t.Errorf("it is logged %d times: %s", n, fmt.Sprint(&l.log.buf))
+	if n := l.log.Count("idea of what was sent"); n != 1 {
+		t.Errorf("it is logged %d times: %s", n, l.log)
 	}
 }

@@ -47,7 +47,7 @@ func TestWhatIsStoredAfterTheSavedPositionIsNotRepeated(t *testing.T) {
 	l := killed(t, 3, 6)
 	r := l.start()
 	l.copied("t", 0, values("v", 0, 8)...)
-	if n := l.log.count("are on the target already"); n != 1 {
+	if n := l.log.Count("are on the target already"); n != 1 {
 		t.Errorf("it is logged %d times", n)
 	}
 	eventually(t, "what is counted", func() string {
@@ -110,7 +110,7 @@ func TestATailThatCannotBeMatchedIsRepeated(t *testing.T) {
 	if p, _ := r.partition("t", 0); p.Repeats != 3 { // the target's, after the position
 		t.Errorf("%d records are counted that may be repeated, want 3", p.Repeats)
 	}
-	if n := l.log.count("cannot be matched"); n != 1 {
+	if n := l.log.Count("cannot be matched"); n != 1 {
 		t.Errorf("it is logged %d times", n)
 	}
 }
@@ -138,7 +138,7 @@ func TestATailThatIsMatchedInPartWithPlugins(t *testing.T) {
 	if p, _ := r.partition("t", 0); p.Repeats != 1 { // other, as far as it knows
 		t.Errorf("%d records are counted that may be repeated, want 1", p.Repeats)
 	}
-	if n := l.log.count("cannot be matched"); n != 1 {
+	if n := l.log.Count("cannot be matched"); n != 1 {
 		t.Errorf("it is logged %d times", n)
 	}
 }

@@ -190,7 +190,7 @@ func TestAnOutageIsAFewLines(t *testing.T) {
 			for n := range int32(partitions) {
 				r.runs("t", n)
 			}
-			before := l.log.count("")
+			before := l.log.Count("")
 			outage.begin(l)
 			for n := range int32(partitions) {
 				l.source.write("t", n, "v")
@@ -212,8 +212,8 @@ func TestAnOutageIsAFewLines(t *testing.T) {
 			}
 			// Two for each partition, its trouble and the end of it, and as many for
 			// what belongs to the flow: each cluster's brokers, topics, positions.
-			if lines := l.log.count("") - before; lines > 2*partitions+12 {
-				t.Errorf("%d lines:\n%s", lines, l.log.buf.String())
+			if lines := l.log.Count("") - before; lines > 2*partitions+12 {
+				t.Errorf("%d lines:\n%s", lines, l.log)
 			}
 		})
 	}
@@ -229,7 +229,7 @@ func TestAPartitionThatCannotBeginIsSaidOnce(t *testing.T) {
 			l.source.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.ListOffsets}, Err: kerr.UnknownServerError, Count: failures})
 			r := l.start()
 			r.runs("t", 0)
-			if n := l.log.count("cannot begin yet"); n != lines {
+			if n := l.log.Count("cannot begin yet"); n != lines {
 				t.Errorf("it is logged %d times after %d failures, want %d", n, failures, lines)
 			}
 		})

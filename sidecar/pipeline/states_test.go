@@ -272,7 +272,7 @@ func TestStateThatCannotBeRead(t *testing.T) {
 	if p := r.Status().PositionsProblem; p != "" {
 		t.Errorf("the problem %q is left", p)
 	}
-	if n := l.log.count("plugins' state cannot be read yet"); n != 1 {
+	if n := l.log.Count("plugins' state cannot be read yet"); n != 1 {
 		t.Errorf("it is logged %d times", n)
 	}
 }

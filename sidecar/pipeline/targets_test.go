@@ -22,12 +22,12 @@ func (r *running) counted(kind, text string) {
 	r.lab.Helper()
 	// The state shows a moment before it is said and counted.
 	eventually(r.lab.T, "a count of "+kind, func() string {
-		if r.Status().Errors[kind] == 0 || r.lab.log.count(text) == 0 {
+		if r.Status().Errors[kind] == 0 || r.lab.log.Count(text) == 0 {
 			return "nothing is counted, or logged"
 		}
 		return ""
 	})
-	if n, logged := r.Status().Errors[kind], r.lab.log.count(text); n != 1 || logged != 1 {
+	if n, logged := r.Status().Errors[kind], r.lab.log.Count(text); n != 1 || logged != 1 {
 		r.lab.Errorf("%s counts %d times, and %q is logged %d times", kind, n, text, logged)
 	}
 }

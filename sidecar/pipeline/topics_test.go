@@ -31,10 +31,10 @@ func TestASourceTopicMadeAgainStallsAloneUntilItsTargetIsDeleted(t *testing.T) {
 	l.target.remove("A.t")
 	l.copied("t", 0, values("new", 0, 5)...)
 	r.runs("t", 0)
-	if n := l.log.count("partition is stalled"); n != 1 {
+	if n := l.log.Count("partition is stalled"); n != 1 {
 		t.Errorf("the stall is logged %d times", n)
 	}
-	if n := l.log.count("the target topic is a new one"); n != 1 {
+	if n := l.log.Count("the target topic is a new one"); n != 1 {
 		t.Errorf("the new target topic is logged %d times", n)
 	}
 }
@@ -98,7 +98,7 @@ func TestATopicThatGoesAndComesBack(t *testing.T) {
 	l.source.create("t", 2)
 	l.source.write("t", 0, values("again", 0, 3)...)
 	l.copied("t", 0, values("again", 0, 3)...)
-	if n := l.log.count("topic is gone from the source"); n != 1 {
+	if n := l.log.Count("topic is gone from the source"); n != 1 {
 		t.Errorf("its end is logged %d times", n)
 	}
 }

@@ -47,10 +47,10 @@ func TestATopicThatTakesNothingForLong(t *testing.T) {
 		l.copied("bad", n, want...)
 		r.runs("bad", n)
 	}
-	if n := l.log.count("trouble, trying again"); n != 6 {
+	if n := l.log.Count("trouble, trying again"); n != 6 {
 		t.Errorf("the trouble is logged %d times for 6 partitions", n)
 	}
-	if n := l.log.count("copying again"); n != 6 {
+	if n := l.log.Count("copying again"); n != 6 {
 		t.Errorf("its end is logged %d times for 6 partitions", n)
 	}
 }
@@ -74,7 +74,7 @@ func TestARefusedRecordStallsUntilItPasses(t *testing.T) {
 	if err := l.target.faults.Wait(t.Context(), 3); err != nil { // tried again each refresh
 		t.Fatal(err)
 	}
-	if n := l.log.count("partition is stalled"); n != 1 {
+	if n := l.log.Count("partition is stalled"); n != 1 {
 		t.Errorf("the stall is logged %d times", n)
 	}
 	l.target.heal()
@@ -102,7 +102,7 @@ func TestPositionsThatCannotBeSavedAreRetried(t *testing.T) {
 	if s := r.Status(); !s.PositionsSave.Before(copied) || !strings.Contains(s.PositionsProblem, "TOPIC_AUTHORIZATION_FAILED") {
 		t.Errorf("positions are said to be saved at %v, with the problem %q", s.PositionsSave, s.PositionsProblem)
 	}
-	if n := l.log.count("positions cannot be saved"); n != 1 {
+	if n := l.log.Count("positions cannot be saved"); n != 1 {
 		t.Errorf("it is logged %d times", n)
 	}
 	l.target.heal()
@@ -113,7 +113,7 @@ func TestPositionsThatCannotBeSavedAreRetried(t *testing.T) {
 		}
 		return ""
 	})
-	if n := l.log.count("positions are saved again"); n != 1 {
+	if n := l.log.Count("positions are saved again"); n != 1 {
 		t.Errorf("the end is logged %d times", n)
 	}
 }
@@ -167,7 +167,7 @@ func TestConnectionsThatAreCutLoseAndRepeatNothing(t *testing.T) {
 		t.Errorf("errors %v", s.Errors)
 	}
 	// A cut is one line for each cluster, not one for each partition.
-	if n := l.log.count("trouble, trying again"); n > 0 {
+	if n := l.log.Count("trouble, trying again"); n > 0 {
 		t.Errorf("partitions log %d lines", n)
 	}
 }
