@@ -1,13 +1,8 @@
 package offsets
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/hex"
-	"encoding/json"
-	"errors"
-	"os"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -15,70 +10,19 @@ import (
 	"mirror/sidecar/config"
 )
 
-// checkpointVector is a line of testdata/checkpoints.jsonl: what MirrorMaker's classes
-// say (see testdata/Checkpoints.java) of a checkpoint that is written, of a record that
-// is read, or of the topic's name.
-type checkpointVector struct {
-	Group, Topic         *string
-	Partition            int32
-	Upstream, Downstream int64
-	Metadata             string
-	Key, Value           *string // hexadecimal; nil: null
-
-	Read  bool
-	Error string // of reading
-
-	Policy, Separator, From, Name string
-}
-
-func (v checkpointVector) checkpoint() Checkpoint {
-	return Checkpoint{*v.Group, *v.Topic, v.Partition, v.Upstream, v.Downstream, v.Metadata}
-}
-
 func TestCheckpointVectorsOfMirrorMaker(t *testing.T) {
-	file, err := os.Open("testdata/checkpoints.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	written, read, refused, named := 0, 0, 0, 0
-	in := bufio.NewScanner(file)
-	in.Buffer(nil, 1<<20)
-	for in.Scan() {
-		var v checkpointVector
-		if err := json.Unmarshal(in.Bytes(), &v); err != nil {
-			t.Fatalf("%s: %v", in.Text(), err)
-		}
-		switch {
-		case v.Name != "":
-			named++
-			if got := (config.Flow{From: v.From, Naming: config.Naming{Separator: v.Separator}}.CheckpointsTopic()); got != v.Name {
-				t.Errorf("%s: got %s", in.Text(), got)
-			}
-		case v.Read:
-			got, err := ParseCheckpoint(unhex(t, v.Key), unhex(t, v.Value))
-			// What MirrorMaker reads and makes no sense is refused here.
-			if v.Error != "" || *v.Topic == "" || strings.Contains(*v.Group, "\ufffd") || v.Partition < 0 || v.Upstream < 0 || v.Downstream < 0 {
-				refused++
-				if !errors.Is(err, ErrNoCheckpoint) {
-					t.Errorf("%s: got %v, %v", in.Text(), got, err)
-				}
-				continue
-			}
-			read++
-			if err != nil || got != v.checkpoint() {
-				t.Errorf("%s: got %v, %v", in.Text(), got, err)
-			}
-		default:
-			written++
-			key, value := v.checkpoint().AppendKey([]byte("before")), v.checkpoint().AppendValue([]byte("before"))
-			if !bytes.Equal(key, append([]byte("before"), unhex(t, v.Key)...)) || !bytes.Equal(value, append([]byte("before"), unhex(t, v.Value)...)) {
-				t.Errorf("%s: got %x, %x", in.Text(), key, value)
-			}
-		}
-	}
-	if in.Err() != nil || written != 6 || read != 3 || refused < 35 || named != 12 {
-		t.Errorf("%v: %d written, %d read, %d refused, %d names", in.Err(), written, read, refused, named)
+	written, read, refused, named := codec[Checkpoint]{
+		of: func(v vector) Checkpoint {
+			return Checkpoint{*v.Group, *v.Topic, v.Partition, v.Upstream, v.Downstream, v.Metadata}
+		},
+		parse: ParseCheckpoint, none: ErrNoCheckpoint,
+		text: func(v vector) *string { return v.Group },
+		topic: func(v vector) string {
+			return config.Flow{From: v.From, Naming: config.Naming{Separator: v.Separator}}.CheckpointsTopic()
+		},
+	}.check(t, "testdata/checkpoints.jsonl")
+	if written != 6 || read != 3 || refused < 35 || named != 12 {
+		t.Errorf("%d written, %d read, %d refused, %d names", written, read, refused, named)
 	}
 }
 
