@@ -262,9 +262,15 @@ func (f *Flow) start(ctx context.Context) bool {
 		select {
 		case <-ctx.Done():
 			return false
-		case <-time.After(min(250*time.Millisecond<<min(n, 6), 10*time.Second)):
+		case <-time.After(startPause(n)):
 		}
 	}
+}
+
+// startPause is how long to wait after the n-th failure in a row, from 0 on, to read what
+// a flow has to know before it saves anything.
+func startPause(n int) time.Duration {
+	return min(250*time.Millisecond<<min(n, 6), 10*time.Second)
 }
 
 // openTime is how long one try may take.

@@ -144,7 +144,7 @@ func (h *hooks) crowded(p *partition) bool {
 	if h.lane != nil {
 		n = h.lane.Waiting(p.plugged())
 	}
-	if n <= h.most() {
+	if n <= heldMost || n <= h.most() { // mostly the first
 		return false
 	}
 	if !h.paused[p] {

@@ -187,7 +187,7 @@ func (f *Flow) untilDone(ctx context.Context, try func(context.Context) error) e
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(min(250*time.Millisecond<<min(n, 6), 10*time.Second)):
+		case <-time.After(startPause(n)):
 		}
 	}
 }
