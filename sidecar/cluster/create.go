@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -45,6 +46,23 @@ func (c *Cluster) CreateTopic(ctx context.Context, name string, partitions int32
 		return without, fmt.Errorf("create it: %w (%s): check [flows.create]", err, resp.ErrMessage)
 	}
 	return without, fmt.Errorf("create it: %w", err)
+}
+
+// MakeTopic is CreateTopic for a topic that has something, "offset syncs", with what came of
+// it in a log: made is false where somebody was faster.
+func (c *Cluster) MakeTopic(ctx context.Context, name, something string, partitions int32, create config.Create, fixed map[string]string, log *slog.Logger) (made bool, err error) {
+	without, err := c.CreateTopic(ctx, name, partitions, create, fixed)
+	if without != nil {
+		log.Warn("the topic of "+something+" cannot have the configs of [flows.create], trying without them", "topic", name, "err", without)
+	}
+	switch {
+	case errors.Is(err, kerr.TopicAlreadyExists):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	log.Info("created the topic of "+something, "topic", name, "cluster", c.Alias())
+	return true, nil
 }
 
 // with lists configs, as part of an advice.

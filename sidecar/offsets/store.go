@@ -68,16 +68,7 @@ func (s *store) prepare(ctx context.Context, _ string) error {
 		s.checkPolicy(ctx)
 		return nil
 	}
-	without, err := s.o.Cluster.CreateTopic(ctx, s.o.Name, 1, s.o.Create, map[string]string{"cleanup.policy": "compact"})
-	if without != nil {
-		s.o.Log.Warn("the topic of "+s.what+" cannot have the configs of [flows.create], trying without them", "topic", s.o.Name, "err", without)
-	}
-	if errors.Is(err, kerr.TopicAlreadyExists) {
-		return nil
-	}
-	if err == nil {
-		s.o.Log.Info("created the topic of "+s.what, "topic", s.o.Name, "cluster", s.o.Cluster.Alias())
-	}
+	_, err = s.o.Cluster.MakeTopic(ctx, s.o.Name, s.what, 1, s.o.Create, map[string]string{"cleanup.policy": "compact"}, s.o.Log)
 	return err
 }
 

@@ -62,13 +62,8 @@ func (f *Flow) followed() []failover.Partition {
 // translates: which hooks one has is not known before it is loaded.
 func checkTranslates(c *config.Flow, loaded []plugins.Module) error {
 	at := c.Checkpoints.Asked()
-	if at == "" {
+	if at == "" || anyTranslates(loaded) {
 		return nil
-	}
-	for _, m := range loaded {
-		if m.Has(abi.OnGroups) {
-			return nil
-		}
 	}
 	return fmt.Errorf("%s: cannot be: none of the plugins exports %s, so groups' offsets are not translated; add one that does, or remove this line", at, abi.OnGroups.Export())
 }

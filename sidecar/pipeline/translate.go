@@ -71,7 +71,12 @@ func (f *Flow) translates() bool {
 	if f.generation == nil {
 		return len(f.cfg().Plugins) > 0
 	}
-	return slices.ContainsFunc(f.generation.modules, func(m plugins.Module) bool { return m.Has(abi.OnGroups) })
+	return anyTranslates(f.generation.modules)
+}
+
+// anyTranslates says whether one of them translates groups' offsets.
+func anyTranslates(modules []plugins.Module) bool {
+	return slices.ContainsFunc(modules, func(m plugins.Module) bool { return m.Has(abi.OnGroups) })
 }
 
 // translate has the lane's answers about some of what is asked.

@@ -192,17 +192,10 @@ func (t *Topic) prepare(ctx context.Context, _ string) error {
 	if exists || err != nil {
 		return err
 	}
-	without, err := t.o.Cluster.CreateTopic(ctx, t.o.Name, Partitions, t.o.Create, configs())
-	if without != nil {
-		t.o.Log.Warn("the topic of a plugin's state cannot have the configs of [flows.create], trying without them", "topic", t.o.Name, "err", without)
-	}
-	switch {
-	case errors.Is(err, kerr.TopicAlreadyExists):
-		return nil
-	case err != nil:
+	made, err := t.o.Cluster.MakeTopic(ctx, t.o.Name, "a plugin's state", Partitions, t.o.Create, configs(), t.o.Log)
+	if !made {
 		return err
 	}
-	t.o.Log.Info("created the topic of a plugin's state", "topic", t.o.Name, "cluster", t.o.Cluster.Alias())
 	if len(t.next) > 0 { // there was another
 		t.lost()
 	}
