@@ -65,7 +65,8 @@ func ranges(entries int) *frame {
 	for n := range entries {
 		q := &queue{key: key(int32(n % partitionsOfBench)), view: Event{TargetTopic: "a.t"}}
 		first := int64(n/partitionsOfBench) * recordsOfEntry
-		f.addRange(q, copied(first, first+recordsOfEntry-1))
+		r := copied(first, first+recordsOfEntry-1)
+		f.addRange(q, &r)
 	}
 	return f
 }
@@ -73,9 +74,8 @@ func ranges(entries int) *frame {
 // goOn makes the frame that comes after f.
 func goOn(f *frame) {
 	by := int64((len(f.about)+partitionsOfBench-1)/partitionsOfBench) * recordsOfEntry
-	for n := range f.commits {
-		c := &f.commits[n]
-		c.SrcFirst, c.SrcLast, c.DstFirst, c.DstLast = c.SrcFirst+by, c.SrcLast+by, c.DstFirst+by, c.DstLast+by
+	for _, r := range f.ranges {
+		r.First, r.Last, r.TargetFirst, r.TargetLast = r.First+by, r.Last+by, r.TargetFirst+by, r.TargetLast+by
 	}
 }
 

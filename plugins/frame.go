@@ -1,6 +1,7 @@
 package plugins
 
 import (
+	"slices"
 	"time"
 
 	"mirror/abi"
@@ -15,7 +16,7 @@ type frame struct {
 	notBefore  time.Time // of one that is to be told again
 	parts      []part
 	about      []*queue // of its entries
-	commits    []abi.Commit
+	ranges     []*Range // of on_commit
 	partitions []abi.Partition
 	groups     []abi.Group
 	text       int // bytes of the entries' texts, more or less
@@ -29,8 +30,8 @@ type part struct {
 }
 
 func (f *frame) fill(e *abi.Encoder) {
-	for _, c := range f.commits {
-		e.Commit(c)
+	for n, r := range f.ranges {
+		e.Commit(f.about[n].commit(r))
 	}
 	for _, p := range f.partitions {
 		e.Partition(p)
@@ -66,11 +67,17 @@ func (f *frame) addEvent(q *queue, e Event) {
 	f.partitions = append(f.partitions, e.entry())
 }
 
-func (f *frame) addRange(q *queue, r Range) {
+// addRange keeps r until the frame is done, or told for the last time.
+func (f *frame) addRange(q *queue, r *Range) {
 	f.add(q)
-	f.commits = append(f.commits, abi.Commit{Topic: q.key.Topic, TargetTopic: q.view.TargetTopic, Partition: q.key.Partition,
+	f.ranges = append(f.ranges, r)
+}
+
+// commit is a range as an entry.
+func (q *queue) commit(r *Range) abi.Commit {
+	return abi.Commit{Topic: q.key.Topic, TargetTopic: q.view.TargetTopic, Partition: q.key.Partition,
 		TargetPartition: q.key.Partition, SrcFirst: r.First, SrcLast: r.Last, DstFirst: r.TargetFirst, DstLast: r.TargetLast,
-		MaxTimestamp: r.MaxTimestamp, Records: r.Records, Dropped: r.Dropped, LeaderEpoch: r.LeaderEpoch})
+		MaxTimestamp: r.MaxTimestamp, Records: r.Records, Dropped: r.Dropped, LeaderEpoch: r.LeaderEpoch}
 }
 
 // done notes that the frame was told, and what it emitted is written.
@@ -140,12 +147,13 @@ func commits(qs []*queue, most int) *frame {
 
 // take adds the next n ranges of a queue, as far as there is room.
 func (f *frame) take(q *queue, n, most int) {
-	p := part{q: q}
-	for _, x := range q.items[q.told:][:n] {
+	p, next := part{q: q}, q.items[q.told:][:n]
+	f.about, f.ranges = slices.Grow(f.about, min(n, most)), slices.Grow(f.ranges, min(n, most))
+	for i := range next {
 		if !f.room(q, most) {
 			break
 		}
-		f.addRange(q, x.r)
+		f.addRange(q, &next[i].r)
 		p.n++
 	}
 	if p.n > 0 {
@@ -169,7 +177,7 @@ func flushes(qs []*queue, most int) *frame {
 				break
 			}
 			at := q.view.Position
-			f.addRange(q, Range{First: at + 1, Last: at, TargetFirst: -1, TargetLast: -1, MaxTimestamp: -1, LeaderEpoch: -1})
+			f.addRange(q, &Range{First: at + 1, Last: at, TargetFirst: -1, TargetLast: -1, MaxTimestamp: -1, LeaderEpoch: -1})
 			f.parts = append(f.parts, part{q: q})
 			continue
 		}

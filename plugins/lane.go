@@ -79,23 +79,31 @@ func (l *Lane) notify(e Event) {
 	}
 	for _, m := range l.members {
 		if e.Kind != abi.Revoked || m.queues[e.Key] != nil {
-			m.push(e.Key, item{event: &e})
+			m.push(m.queue(e.Key), item{event: &e})
 		}
 	}
 }
 
-// Acknowledged tells that a range of a partition is safe on the target.
-func (l *Lane) Acknowledged(k Key, r Range) {
+// Acknowledged tells that ranges of a partition, in order, are safe on the target.
+func (l *Lane) Acknowledged(k Key, rs ...Range) {
+	if len(rs) == 0 {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at := l.partitions[k]
 	if at == nil { // it should have been assigned
-		l.notify(Event{Key: k, Kind: abi.Assigned, LogStart: -1, Position: r.First - 1, TargetEnd: r.TargetFirst})
+		l.notify(Event{Key: k, Kind: abi.Assigned, LogStart: -1, Position: rs[0].First - 1, TargetEnd: rs[0].TargetFirst})
 		at = l.partitions[k]
 	}
-	at.pass(&r)
+	for n := range rs {
+		at.pass(&rs[n])
+	}
 	for _, m := range l.members {
-		m.push(k, item{r: r})
+		q := m.queue(k)
+		for n := range rs {
+			m.push(q, item{r: rs[n]})
+		}
 	}
 }
 

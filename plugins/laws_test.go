@@ -35,7 +35,7 @@ func (g *model) hear(f *frame) {
 			g.next[k] = e.Position + 1
 			continue
 		}
-		c := f.commits[i]
+		c := q.commit(f.ranges[i])
 		next, ok := g.next[k]
 		if !ok || c.SrcFirst != next || c.SrcLast < next-1 {
 			g.t.Fatalf("%v is told %d-%d, want from %d (known: %v)", k, c.SrcFirst, c.SrcLast, next, ok)

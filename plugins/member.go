@@ -65,10 +65,9 @@ func (m *member) queue(k Key) *queue {
 	return q
 }
 
-// push adds to what is to be told, unless that is a range too many for a plugin which
+// push adds to what a queue is to be told, unless that is a range too many for a plugin which
 // nobody waits for.
-func (m *member) push(k Key, x item) {
-	q := m.queue(k)
+func (m *member) push(q *queue, x item) {
 	if x.event == nil && m.optional() && (m.broken != nil || len(q.items) >= maxSkipped) {
 		m.count.Skipped++
 		return

@@ -25,7 +25,7 @@ type queue struct {
 	items  []item
 	told   int
 	sealed int
-	seam   int // where told was when compact looked last
+	seams  []int // where a round began between two items that could be one, rising
 
 	begun      bool // the state knows of base
 	introduced bool // this instance has been told base
@@ -44,11 +44,13 @@ type item struct {
 }
 
 func (q *queue) push(x item) {
-	if n := len(q.items); n > q.sealed && x.event == nil && q.items[n-1].event == nil && q.items[n-1].r.join(x.r) {
+	if n := len(q.items); n > q.sealed && q.items[n-1].join(&x) {
 		return
 	}
 	q.items = append(q.items, x)
 }
+
+func (x *item) join(y *item) bool { return x.event == nil && y.event == nil && x.r.join(y.r) }
 
 // seal makes what there is now this round's.
 func (q *queue) seal() {
@@ -56,27 +58,29 @@ func (q *queue) seal() {
 		q.compact()
 	}
 	q.sealed = len(q.items)
+	if n := len(q.seams); q.sealed > 0 && (n == 0 || q.seams[n-1] < q.sealed) {
+		q.seams = append(q.seams, q.sealed)
+	}
 }
 
-// compact joins ranges that were kept apart because a round began between them. Those
-// before the seam were looked at when the round before began.
+// compact joins ranges that were kept apart because a round began between them: all
+// others were joined as they came.
 func (q *queue) compact() {
-	join := func(items []item) []item {
-		out := items[:0]
-		for _, x := range items {
-			if n := len(out); n > 0 && x.event == nil && out[n-1].event == nil && out[n-1].r.join(x.r) {
-				continue
+	kept, gone := q.seams[:0], 0
+	for _, at := range q.seams {
+		at -= gone
+		switch {
+		case at == q.told || at == len(q.items): // what comes after it is told later, or comes later
+			kept = append(kept, at)
+		case q.items[at-1].join(&q.items[at]):
+			q.items = slices.Delete(q.items, at, at+1)
+			gone++
+			if at < q.told {
+				q.told--
 			}
-			out = append(out, x)
 		}
-		return out
 	}
-	from := max(min(q.seam, q.told)-1, 0)
-	told := from + len(join(q.items[from:q.told]))
-	rest := join(q.items[q.told:])
-	all := append(q.items[:told], rest...) // never further than rest already is
-	clear(q.items[len(all):])
-	q.items, q.told, q.seam = all, told, told
+	q.seams = kept
 }
 
 // advance notes that n more items have been told.
@@ -112,8 +116,13 @@ func (q *queue) flush() {
 	q.base, q.known = q.view, q.view.Kind != abi.Revoked
 	q.items = slices.Delete(q.items, 0, q.told)
 	q.sealed -= q.told
-	q.seam = max(q.seam-q.told, 0)
-	q.told = 0
+	seams := q.seams[:0]
+	for _, at := range q.seams {
+		if at > q.told {
+			seams = append(seams, at-q.told)
+		}
+	}
+	q.seams, q.told = seams, 0
 }
 
 // rewind is for a fresh instance, which has been told nothing.

@@ -293,7 +293,7 @@ func (r *stateRun) hook(f *frame, counts bool) (undos []undo) {
 	for i, q := range f.about {
 		told[q] = -1
 		if f.hook == abi.OnCommit {
-			told[q] = f.commits[i].SrcLast
+			told[q] = f.ranges[i].Last
 		}
 	}
 	for _, q := range slices.SortedFunc(maps.Keys(told), func(a, b *queue) int { return int(a.key.Partition - b.key.Partition) }) {

@@ -173,12 +173,13 @@ impl Frame {
         self.u32(16) as usize
     }
 
-    fn entry(self, index: usize) -> Entry {
+    fn entry<const N: usize>(self, index: usize) -> Entry<N> {
         let at = self.entries() + index * self.stride();
+        let bytes = self.bytes.get(at..at + N).and_then(|b| b.try_into().ok());
         Entry {
             frame: self,
             index: index as u32,
-            bytes: self.bytes.get(at..at + self.stride()).unwrap_or(&[]),
+            bytes: bytes.unwrap_or(&[0; N]), // never so: Frame::at has looked
         }
     }
 
@@ -191,7 +192,7 @@ impl Frame {
     }
 }
 
-/// N bytes of an entry or frame; zeros where an older host sends less.
+/// N bytes of a frame; zeros where it ends before them.
 fn field<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     bytes
         .get(at..)
@@ -200,13 +201,14 @@ fn field<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
         .unwrap_or([0; N])
 }
 
-struct Entry {
+/// The first N bytes of an entry, which are those of minor 1.
+struct Entry<const N: usize> {
     frame: Frame,
     index: u32,
-    bytes: &'static [u8],
+    bytes: &'static [u8; N],
 }
 
-impl Entry {
+impl<const N: usize> Entry<N> {
     fn i64(&self, at: usize) -> i64 {
         i64::from_le_bytes(field(self.bytes, at))
     }
@@ -215,8 +217,12 @@ impl Entry {
         i32::from_le_bytes(field(self.bytes, at))
     }
 
+    fn u16(&self, at: usize) -> u16 {
+        u16::from_le_bytes(field(self.bytes, at))
+    }
+
     fn text(&self, at: usize, len: usize) -> &'static [u8] {
-        let len = u16::from_le_bytes(field(self.bytes, len)) as usize;
+        let len = self.u16(len) as usize;
         self.frame
             .bytes
             .get(self.i32(at) as u32 as usize..)
@@ -226,7 +232,7 @@ impl Entry {
 }
 
 /// A range of source offsets, and where on the target its records are.
-pub struct Commit(Entry);
+pub struct Commit(Entry<72>);
 
 impl Commit {
     pub fn src_first(&self) -> i64 {
@@ -252,6 +258,12 @@ impl Commit {
     }
     pub fn partition(&self) -> i32 {
         self.0.i32(52)
+    }
+    /// Whether both are about the same source partition.
+    pub fn same_partition(&self, other: &Commit) -> bool {
+        // The host writes equal texts of a frame once, though it need not.
+        let same_text = self.0.i32(40) == other.0.i32(40) && self.0.u16(44) == other.0.u16(44);
+        self.partition() == other.partition() && (same_text || self.topic() == other.topic())
     }
     /// Records of the range that were not copied.
     pub fn dropped(&self) -> u32 {
@@ -279,7 +291,7 @@ impl Commit {
 }
 
 /// What happened to a partition.
-pub struct Partition(Entry);
+pub struct Partition(Entry<80>);
 
 impl Partition {
     /// The first offset of the source's log; -1: unknown.
@@ -310,7 +322,7 @@ impl Partition {
 }
 
 /// What a consumer group has committed of a partition.
-pub struct Group(Entry);
+pub struct Group(Entry<72>);
 
 impl Group {
     /// The next source offset to read.

@@ -1,6 +1,7 @@
 package offsetsync
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -103,6 +104,32 @@ func TestCost(t *testing.T) {
 		}
 		if flushes := runs/100 + records/100_000 + 1; h.store.bytes > 8*runs+600*flushes {
 			t.Errorf("%s: %d bytes were written for %d runs and %d flushes", topic.name, h.store.bytes, runs, flushes)
+		}
+	}
+}
+
+// nowhere is a sink that has written everything at once.
+type nowhere struct{}
+
+func (nowhere) Produce(context.Context, string, []plugins.Emit) error { return nil }
+
+// BenchmarkTransactions is the time for a transaction of ten records, in a lane of eight
+// partitions: telling of its records and of its marker, the hook, and with each thousandth
+// of a partition a flush.
+func BenchmarkTransactions(b *testing.B) {
+	h := host(b, nil)
+	h.Lane = plugins.NewLane(h.load(), nowhere{})
+	keys := make([]plugins.Key, 8)
+	for n := range keys {
+		keys[n] = plugins.Key{Topic: "orders.transactions", Partition: int32(n)}
+		h.assign(keys[n], -1, 0)
+	}
+	b.ReportAllocs()
+	for i := int64(0); b.Loop(); i++ {
+		n := i / 8
+		h.Acknowledged(keys[i%8], stored(11*n, 11*n+9, 10*n), marker(11*n+10, 11*n+10))
+		if i%1000 == 999 {
+			h.round(i%8000 == 7999)
 		}
 	}
 }

@@ -112,15 +112,17 @@ func (h *hooks) notify(e plugins.Event) {
 	delete(h.replays, e.Key)
 }
 
-// stored tells a range.
-func (h *hooks) stored(k plugins.Key, r plugins.Range) {
+// stored tells ranges, in order.
+func (h *hooks) stored(k plugins.Key, rs []plugins.Range) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.lane == nil {
-		h.kept = append(h.kept, kept{key: k, r: r})
+	if h.lane != nil {
+		h.lane.Acknowledged(k, rs...)
 		return
 	}
-	h.lane.Acknowledged(k, r)
+	for _, r := range rs {
+		h.kept = append(h.kept, kept{key: k, r: r})
+	}
 }
 
 // safe is the last source offset that may be saved.
@@ -215,13 +217,15 @@ func (p *partition) tell(runs []resume.Range, last int64, maxTimestamp int64, le
 	}
 	key, next := p.plugged(), p.toldTo+1
 	p.toldTo = last
+	all := p.ranges[:0]
 	empty := func(to int64) {
 		if to >= next {
-			h.stored(key, plugins.Range{First: next, Last: to, TargetFirst: -1, TargetLast: -1, MaxTimestamp: -1, LeaderEpoch: leaderEpoch})
+			all = append(all, plugins.Range{First: next, Last: to, TargetFirst: -1, TargetLast: -1, MaxTimestamp: -1, LeaderEpoch: leaderEpoch})
 		}
 	}
 	for _, r := range runs {
 		if r.Target < 0 {
+			h.stored(key, all)
 			h.happened(p.event(abi.Assigned, last, -1, -1))
 			return
 		}
@@ -233,13 +237,15 @@ func (p *partition) tell(runs []resume.Range, last int64, maxTimestamp int64, le
 			continue
 		}
 		empty(r.Source - 1)
-		h.stored(key, plugins.Range{
+		all = append(all, plugins.Range{
 			First: r.Source, Last: r.Source + r.Count - 1, TargetFirst: r.Target, TargetLast: r.Target + r.Count - 1,
 			MaxTimestamp: maxTimestamp, Records: uint32(r.Count), LeaderEpoch: leaderEpoch,
 		})
 		next = r.Source + r.Count
 	}
 	empty(last)
+	h.stored(key, all)
+	p.ranges = all
 }
 
 // tellStored tells the plugins of what a target has acknowledged. The caller holds

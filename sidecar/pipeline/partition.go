@@ -9,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"mirror/plugins"
 	"mirror/sidecar/batch"
 	"mirror/sidecar/fetch"
 	"mirror/sidecar/positions"
@@ -64,14 +65,15 @@ type partition struct {
 	corruptAt          int64
 	corrupt            int // times in a row that the batch there was
 	counts             counts
-	repeats            uint64    // records that may be on the target twice
-	lastTimestamp      int64     // of the last batch stored, in ms since the epoch, 0: not known
-	made               time.Time // by this process
-	seenAtEnd          time.Time // when there was last nothing that waited, zero: never yet
-	hooks              *hooks    // the plugins that know of it, nil: none do
-	toldTo             int64     // the last source offset that they know of
-	logStart           int64     // of the source, as they know it; -1: they do not
-	telling            []resume.Range
+	repeats            uint64          // records that may be on the target twice
+	lastTimestamp      int64           // of the last batch stored, in ms since the epoch, 0: not known
+	made               time.Time       // by this process
+	seenAtEnd          time.Time       // when there was last nothing that waited, zero: never yet
+	hooks              *hooks          // the plugins that know of it, nil: none do
+	toldTo             int64           // the last source offset that they know of
+	logStart           int64           // of the source, as they know it; -1: they do not
+	telling            []resume.Range  // room for tellStored,
+	ranges             []plugins.Range // and for tell
 }
 
 // corruptTries is how often a batch that arrives damaged is fetched again at

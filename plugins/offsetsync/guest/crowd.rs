@@ -40,8 +40,9 @@ impl Crowd {
         }
     }
 
-    /// Whether the entry, whose index is given, goes without syncs.
-    pub fn spares(&mut self, index: usize, c: &Commit) -> bool {
+    /// Whether the entry goes without syncs.
+    pub fn spares(&mut self, c: &Commit) -> bool {
+        let index = c.index() as usize;
         if index >= self.until {
             self.gather(index, c);
         }
@@ -66,7 +67,7 @@ impl Crowd {
         let mut count = 0;
         self.until = index;
         for e in self.frame.commits_from(index) {
-            if e.partition() != c.partition() || e.topic() != c.topic() {
+            if !e.same_partition(c) {
                 break;
             }
             self.until += 1;

@@ -2,7 +2,7 @@
 
 use crate::history::{Desk, Open};
 use crate::lookup::Answer;
-use crate::mirror::{self, Commit, Frame};
+use crate::mirror::{self, Frame};
 use crate::room;
 use crate::table::Table;
 
@@ -37,7 +37,7 @@ pub fn commits(frame: Frame, table: &mut Table, desk: &mut Desk) -> Result<(), i
         let h = table.history(c.topic(), c.partition())?;
         let mut open = Open::new(h, c.index(), desk);
         open.commit(&c, frame.has(mirror::REPLAY));
-        while let Some(c) = entries.next_if(|next| same(next, &c)) {
+        while let Some(c) = entries.next_if(|next| next.same_partition(&c)) {
             open.commit(&c, frame.has(mirror::REPLAY));
         }
         open.close();
@@ -45,7 +45,7 @@ pub fn commits(frame: Frame, table: &mut Table, desk: &mut Desk) -> Result<(), i
     if frame.has(mirror::FLUSH) {
         let mut entries = frame.commits().peekable();
         while let Some(c) = entries.next() {
-            if !entries.peek().map_or(false, |next| same(next, &c)) {
+            if !entries.peek().map_or(false, |next| next.same_partition(&c)) {
                 let h = table.history(c.topic(), c.partition())?;
                 Open::new(h, c.index(), desk).flush();
             }
@@ -72,9 +72,4 @@ pub fn no_groups(frame: Frame) -> Result<(), i32> {
     frame
         .groups()
         .try_for_each(|g| g.translation(none.offset, none.outcome, none.reason))
-}
-
-/// Whether two entries are about the same partition.
-fn same(a: &Commit, b: &Commit) -> bool {
-    a.partition() == b.partition() && a.topic() == b.topic()
 }

@@ -33,7 +33,7 @@ mod table;
 use config::Config;
 use crowd::Crowd;
 use history::Desk;
-use mirror::Frame;
+use mirror::{Commit, Frame};
 use rule::{Run, State};
 use state::Counter;
 use table::Table;
@@ -135,36 +135,51 @@ fn on_commit(frame: Frame, lag_max: i64, partitions: &mut Table) -> Result<(), i
     let most = mirror::MAX_SYNCS / frame.count().max(1) as u32 - 2;
     let mut crowd = Crowd::new(frame, lag_max);
     // MirrorMaker never sees what left no record: after it there is a gap.
-    for (i, c) in frame.commits().enumerate().filter(|(_, c)| c.stored()) {
+    let mut entries = frame.commits().filter(Commit::stored).peekable();
+    while let Some(c) = entries.next() {
         let state = partitions.get_or_add(c.topic(), c.partition())?;
-        let (last, stored) = (c.src_last(), c.dst_last());
-        if frame.has(mirror::REPLAY) {
-            *state = State::synced(last, stored);
-            continue;
-        }
-        // Which of the range's offsets are where is not known if some were left out.
-        // But who is past the last one is past all of them.
-        let first = if c.one_to_one() { c.src_first() } else { last };
-        let run = Run {
-            first,
-            last,
-            stored,
-        };
-        let spared = crowd.spares(i, &c);
-        state.run(lag_max, run, most, |upstream, downstream| {
-            if spared {
-                return Ok(());
+        let mut next = Some(c);
+        while let Some(c) = next {
+            let (last, stored) = (c.src_last(), c.dst_last());
+            if frame.has(mirror::REPLAY) {
+                *state = State::synced(last, stored);
+            } else {
+                // Which of the range's offsets are where is not known if some were left
+                // out. But who is past the last one is past all of them.
+                let first = if c.one_to_one() { c.src_first() } else { last };
+                let run = Run {
+                    first,
+                    last,
+                    stored,
+                };
+                let spared = crowd.spares(&c);
+                state.run(lag_max, run, most, |upstream, downstream| {
+                    if spared {
+                        return Ok(());
+                    }
+                    crowd.wrote(downstream);
+                    c.sync(upstream, downstream)
+                })?;
             }
-            crowd.wrote(downstream);
-            c.sync(upstream, downstream)
-        })?;
+            next = entries.next_if(|next| next.same_partition(&c));
+        }
     }
     if frame.has(mirror::FLUSH) {
-        for c in frame.commits() {
-            let state = partitions.get(c.topic(), c.partition());
-            if let Some((upstream, downstream)) = state.and_then(State::take_held) {
-                c.sync(upstream, downstream)?;
-            }
+        flush(frame, partitions)?;
+    }
+    Ok(())
+}
+
+/// Emits what is held back of the frame's partitions.
+fn flush(frame: Frame, partitions: &mut Table) -> Result<(), i32> {
+    let mut entries = frame.commits().peekable();
+    while let Some(c) = entries.next() {
+        if entries.peek().map_or(false, |next| next.same_partition(&c)) {
+            continue;
+        }
+        let state = partitions.get(c.topic(), c.partition());
+        if let Some((upstream, downstream)) = state.and_then(State::take_held) {
+            c.sync(upstream, downstream)?;
         }
     }
     Ok(())
