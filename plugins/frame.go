@@ -112,12 +112,13 @@ func introductions(qs []*queue, most int) *frame {
 			e.Kind = abi.Assigned
 			f.addEvent(q, e)
 		}
-		for _, x := range q.items[q.told:][:q.events()] {
+		for range q.happenings() {
 			if !f.room(q, most) {
 				break
 			}
-			q.state.hear(x.event)
-			f.addEvent(q, *x.event)
+			e := q.event(&q.items[q.told+p.n])
+			q.state.hear(e)
+			f.addEvent(q, *e)
 			p.n++
 		}
 		if p.intro || p.n > 0 {

@@ -53,13 +53,19 @@ type Lane struct {
 	sink   Sink
 
 	mu         sync.Mutex
-	partitions map[Key]*Event // as they are by now
+	partitions map[Key]*assigned
 	members    []*member
+}
+
+// assigned is a partition that the lane has.
+type assigned struct {
+	now    Event    // it as it is
+	queues []*queue // of each member
 }
 
 // NewLane gives a Set the lane that it was made for.
 func NewLane(s *Set, sink Sink) *Lane {
-	return &Lane{number: s.lane, sink: sink, partitions: map[Key]*Event{}, members: s.members}
+	return &Lane{number: s.lane, sink: sink, partitions: map[Key]*assigned{}, members: s.members}
 }
 
 // Notify tells what has happened to a partition. The first thing about each is that it
@@ -71,17 +77,25 @@ func (l *Lane) Notify(e Event) {
 }
 
 func (l *Lane) notify(e Event) {
+	for _, m := range l.members {
+		if e.Kind != abi.Revoked || m.queues[e.Key] != nil {
+			m.queue(e.Key).happened(e)
+		}
+	}
 	if e.Kind == abi.Revoked {
 		delete(l.partitions, e.Key)
 	} else {
-		now := e
-		l.partitions[e.Key] = &now
+		l.assign(e)
 	}
+}
+
+// assign keeps how a partition is, of which each member has a queue.
+func (l *Lane) assign(e Event) {
+	p := &assigned{now: e}
 	for _, m := range l.members {
-		if e.Kind != abi.Revoked || m.queues[e.Key] != nil {
-			m.push(m.queue(e.Key), item{event: &e})
-		}
+		p.queues = append(p.queues, m.queue(e.Key))
 	}
+	l.partitions[e.Key] = p
 }
 
 // Acknowledged tells that ranges of a partition, in order, are safe on the target.
@@ -91,18 +105,15 @@ func (l *Lane) Acknowledged(k Key, rs ...Range) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at := l.partitions[k]
-	if at == nil { // it should have been assigned
+	p := l.partitions[k]
+	if p == nil { // it should have been assigned
 		l.notify(Event{Key: k, Kind: abi.Assigned, LogStart: -1, Position: rs[0].First - 1, TargetEnd: rs[0].TargetFirst})
-		at = l.partitions[k]
+		p = l.partitions[k]
 	}
 	for n := range rs {
-		at.pass(&rs[n])
-	}
-	for _, m := range l.members {
-		q := m.queue(k)
-		for n := range rs {
-			m.push(q, item{r: rs[n]})
+		p.now.pass(&rs[n])
+		for i, m := range l.members {
+			m.push(p.queues[i], rs[n])
 		}
 	}
 }

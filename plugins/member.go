@@ -65,14 +65,14 @@ func (m *member) queue(k Key) *queue {
 	return q
 }
 
-// push adds to what a queue is to be told, unless that is a range too many for a plugin which
-// nobody waits for.
-func (m *member) push(q *queue, x item) {
-	if x.event == nil && m.optional() && (m.broken != nil || len(q.items) >= maxSkipped) {
+// push adds a range to what a queue is to be told, unless that is one too many for a
+// plugin which nobody waits for.
+func (m *member) push(q *queue, r Range) {
+	if m.optional() && (m.broken != nil || len(q.items) >= maxSkipped) {
 		m.count.Skipped++
 		return
 	}
-	q.push(x)
+	q.push(r)
 }
 
 // seal begins a round: it is about what there is by now.
@@ -82,8 +82,10 @@ func (m *member) seal() {
 			q.skip(len(q.items))
 		}
 		q.seal()
-		if n := len(q.items); q.halted != nil && n > 0 && q.items[n-1].event != nil && q.items[n-1].event.Kind == abi.Revoked {
-			q.skip(n)
+		if n := len(q.items); q.halted != nil && n > 0 {
+			if e := q.event(&q.items[n-1]); e != nil && e.Kind == abi.Revoked {
+				q.skip(n)
+			}
 		}
 	}
 	m.sweep()
@@ -166,7 +168,7 @@ func (m *member) pass(q *queue) {
 	q.begin()
 	q.introduced = q.introduced || !events
 	for q.told < q.sealed {
-		e := q.items[q.told].event
+		e := q.event(&q.items[q.told])
 		if e != nil && events || e == nil && ranges {
 			break
 		}

@@ -23,6 +23,8 @@ type queue struct {
 	known  bool // base is something; else items begin with an event that says what
 	view   Event
 	items  []item
+	events []Event // those among the items
+	passed int     // how many there were before them
 	told   int
 	sealed int
 	seams  []int // where a round began between two items that could be one, rising
@@ -37,20 +39,34 @@ type queue struct {
 	halted     *Failure
 }
 
-// item is an event or a range.
+// item is a range or an event. There are many where transactions are small, so it has
+// no pointers that the garbage collector would have to follow.
 type item struct {
-	event *Event
+	event int // its number, from 1 on; 0: a range
 	r     Range
 }
 
-func (q *queue) push(x item) {
-	if n := len(q.items); n > q.sealed && q.items[n-1].join(&x) {
-		return
+// event is the event that an item is, nil: it is a range.
+func (q *queue) event(x *item) *Event {
+	if x.event == 0 {
+		return nil
 	}
-	q.items = append(q.items, x)
+	return &q.events[x.event-q.passed-1]
 }
 
-func (x *item) join(y *item) bool { return x.event == nil && y.event == nil && x.r.join(y.r) }
+func (q *queue) happened(e Event) {
+	q.events = append(q.events, e)
+	q.items = append(q.items, item{event: q.passed + len(q.events)})
+}
+
+func (q *queue) push(r Range) {
+	if n := len(q.items); n > q.sealed && q.items[n-1].join(&item{r: r}) {
+		return
+	}
+	q.items = append(q.items, item{r: r})
+}
+
+func (x *item) join(y *item) bool { return x.event == 0 && y.event == 0 && x.r.join(y.r) }
 
 // seal makes what there is now this round's.
 func (q *queue) seal() {
@@ -86,8 +102,9 @@ func (q *queue) compact() {
 // advance notes that n more items have been told.
 func (q *queue) advance(n int) {
 	for i := range q.items[q.told : q.told+n] {
-		if x := &q.items[q.told+i]; x.event != nil {
-			q.view = *x.event
+		x := &q.items[q.told+i]
+		if e := q.event(x); e != nil {
+			q.view = *e
 		} else {
 			q.view.pass(&x.r)
 		}
@@ -114,6 +131,13 @@ func (q *queue) flush() {
 	}
 	q.state.settle()
 	q.base, q.known = q.view, q.view.Kind != abi.Revoked
+	n := 0
+	for i := range q.items[:q.told] {
+		if q.items[i].event != 0 {
+			n++
+		}
+	}
+	q.events, q.passed = slices.Delete(q.events, 0, n), q.passed+n
 	q.items = slices.Delete(q.items, 0, q.told)
 	q.sealed -= q.told
 	seams := q.seams[:0]
@@ -142,11 +166,11 @@ func (q *queue) begin() {
 // skip drops the first n items, untold. It says how many ranges that were.
 func (q *queue) skip(n int) (ranges uint64) {
 	q.rewind()
-	for _, x := range q.items[:n] {
-		if x.event == nil {
+	for i := range q.items[:n] {
+		if e := q.event(&q.items[i]); e == nil {
 			ranges++
-		} else if x.event.Kind == abi.Recreated {
-			q.state.renew(x.event.TopicID)
+		} else if e.Kind == abi.Recreated {
+			q.state.renew(e.TopicID)
 		}
 	}
 	q.advance(n)
@@ -159,7 +183,7 @@ func (q *queue) gone() bool { return !q.known && len(q.items) == 0 && q.base.Kin
 
 // toldRanges says that a range was told and not flushed.
 func (q *queue) toldRanges() bool {
-	return slices.ContainsFunc(q.items[:q.told], func(x item) bool { return x.event == nil })
+	return slices.ContainsFunc(q.items[:q.told], func(x item) bool { return x.event == 0 })
 }
 
 // safe is the last offset that may be saved for what the plugin knows.
@@ -168,24 +192,21 @@ func (q *queue) safe() int64 {
 	if q.known {
 		s = q.base.Position
 	}
-	for _, x := range q.items {
-		switch {
-		case x.event != nil:
-			s = min(s, x.event.Position)
-		case !x.r.Replay:
+	for i := range q.items {
+		x := &q.items[i]
+		if e := q.event(x); e != nil {
+			s = min(s, e.Position)
+		} else if !x.r.Replay {
 			s = min(s, x.r.First-1)
 		}
 	}
 	return s
 }
 
-// events is how many events come next, in this round.
-func (q *queue) events() int {
+// happenings is how many events come next, in this round.
+func (q *queue) happenings() int {
 	n := 0
-	for _, x := range q.items[q.told:q.sealed] {
-		if x.event == nil {
-			break
-		}
+	for n < q.sealed-q.told && q.items[q.told+n].event != 0 {
 		n++
 	}
 	return n
@@ -194,8 +215,8 @@ func (q *queue) events() int {
 // ranges is how many ranges of that kind come next, in this round.
 func (q *queue) ranges(replay bool) int {
 	n := 0
-	for _, x := range q.items[q.told:q.sealed] {
-		if x.event != nil || x.r.Replay != replay {
+	for i := range q.items[q.told:q.sealed] {
+		if x := &q.items[q.told+i]; x.event != 0 || x.r.Replay != replay {
 			break
 		}
 		n++

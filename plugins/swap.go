@@ -48,6 +48,9 @@ func (l *Lane) Swap(ctx context.Context, s *Set) error {
 		l.hand(old[m.p.spec.Name], m)
 	}
 	l.members = s.members
+	for _, p := range l.partitions {
+		l.assign(p.now)
+	}
 	l.mu.Unlock()
 	for _, m := range gone {
 		m.close(ctx, l.number)
@@ -58,8 +61,8 @@ func (l *Lane) Swap(ctx context.Context, s *Set) error {
 // hand gives a plugin the cursor of the one that it replaces, nil: a new one.
 func (l *Lane) hand(from, to *member) {
 	if from == nil {
-		for k, at := range l.partitions {
-			e := *at
+		for k, p := range l.partitions {
+			e := p.now
 			e.Kind = abi.Assigned
 			q := to.queue(k)
 			q.base, q.view, q.known = e, e, true

@@ -43,6 +43,7 @@ type hooks struct {
 	replays  replays
 	replayed map[plugins.Key]bool
 	paused   map[*partition]bool // because too much waits for the plugins
+	asked    bool                // for a flush, before one has to pause
 }
 
 // kept is an event or a range of key.
@@ -64,7 +65,7 @@ func newHooks() *hooks {
 func (h *hooks) loaded(l *plugins.Lane, known replays) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.lane, h.replays = l, known
+	h.lane, h.replays, h.asked = l, known, false
 	for _, k := range h.kept {
 		if k.event != nil {
 			h.notify(*k.event)
@@ -146,14 +147,19 @@ func (h *hooks) crowded(p *partition) bool {
 	if h.lane != nil {
 		n = h.lane.Waiting(p.plugged())
 	}
-	if n <= heldMost || n <= h.most() { // mostly the first
+	if n <= heldMost/2 || n <= h.most()/2 { // mostly the first
 		return false
 	}
-	if !h.paused[p] {
-		h.paused[p] = true
-		wake(p.lane.flush) // what was told counts until it is flushed, and the next save may be long in coming
+	// What was told counts until it is flushed, and the next save may be long in coming.
+	full := n > h.most()
+	if !h.asked || full && !h.paused[p] {
+		h.asked = true
+		wake(p.lane.flush)
 	}
-	return true
+	if full {
+		h.paused[p] = true
+	}
+	return full
 }
 
 // relieved are the partitions that were crowded and are not any more.
@@ -186,6 +192,11 @@ func (h *hooks) round(ctx context.Context, flush bool) error {
 	}
 	if err := l.Round(ctx, flush); err != nil {
 		return err
+	}
+	if flush {
+		h.mu.Lock()
+		h.asked = false
+		h.mu.Unlock()
 	}
 	for _, p := range h.relieved() {
 		p.unpause()
