@@ -158,6 +158,7 @@ func (h *hooks) crowded(p *partition) bool {
 	}
 	if full {
 		h.paused[p] = true
+		p.heldBy.Store(h)
 	}
 	return full
 }
@@ -169,6 +170,7 @@ func (h *hooks) relieved() (ps []*partition) {
 	for p := range h.paused {
 		if h.lane != nil && h.lane.Waiting(p.plugged()) <= h.most()/2 {
 			delete(h.paused, p)
+			p.heldBy.Store(nil)
 			ps = append(ps, p)
 		}
 	}

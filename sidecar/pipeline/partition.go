@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -74,6 +75,8 @@ type partition struct {
 	logStart           int64           // of the source, as they know it; -1: they do not
 	telling            []resume.Range  // room for tellStored,
 	ranges             []plugins.Range // and for tell
+
+	heldBy atomic.Pointer[hooks] // because too much waits for them
 }
 
 // corruptTries is how often a batch that arrives damaged is fetched again at
@@ -332,11 +335,12 @@ func (p targetEnd) Acknowledged(a produce.Ack) {
 	mended := p.failing || passed
 	p.failing = false
 	held := a.Held + p.inbox
+	crowded := p.hooks != nil && p.heldBy.Load() == p.hooks // then it goes on when it is relieved
 	p.mu.Unlock()
 	if mended {
 		p.log.Info("copying again", "offset", a.Last)
 	}
-	if held <= p.flow.partitionLimit()/2 && !p.crowded() {
+	if held <= p.flow.partitionLimit()/2 && !crowded {
 		p.src.Resume()
 	}
 }
