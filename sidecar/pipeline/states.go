@@ -33,6 +33,8 @@ type openState struct {
 	flow  *Flow
 	name  stateName
 	users int // generations, and who else uses it for a moment
+
+	stuck bool // nothing can be removed of it, which is said; for the goroutine that looks for topics that are gone
 }
 
 // Write implements plugins.Store.
@@ -227,9 +229,14 @@ func (f *Flow) forgetIn(ctx context.Context, s *openState, gone, next map[string
 		if next[topic] = true; !gone[topic] {
 			continue
 		}
-		if err := s.Forget(ctx, topic); err != nil && ctx.Err() == nil {
-			f.log.Warn("what a plugin keeps of a topic that is gone cannot be removed yet", "topic", topic, "err", err)
+		err := s.Forget(ctx, topic)
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
+		if err != nil && !s.stuck {
+			f.log.Warn("what a plugin keeps of a topic that is gone cannot be removed yet", "topic", topic, "plugin", s.name.plugin, "err", err)
+		}
+		s.stuck = err != nil
 	}
 	return nil
 }

@@ -41,6 +41,7 @@ type Topic struct {
 	others  int                   // records of other schemas
 	garbage int                   // records that are no state
 	policy  string                // of cleanup, as it was looked at last
+	another bool                  // it is not the topic that it was: lost has said so
 
 	mu   sync.Mutex
 	kept map[plugins.Key]*plugins.Kept
@@ -89,8 +90,9 @@ func (t *Topic) Read(ctx context.Context) error {
 	return nil
 }
 
-func (t *Topic) read(ctx context.Context) (err error) {
-	t.next, err = t.o.Cluster.Read(ctx, t.o.Name, t.next, func(r *kgo.Record) {
+func (t *Topic) read(ctx context.Context) error {
+	ends, err := t.o.Cluster.Read(ctx, t.o.Name, t.next, func(r *kgo.Record) {
+		t.next[r.Partition] = r.Offset + 1 // where the next try goes on, if this one fails
 		e, err := parse(r)
 		switch {
 		case err != nil:
@@ -101,6 +103,9 @@ func (t *Topic) read(ctx context.Context) (err error) {
 			t.load(t.of(e.key), e)
 		}
 	})
+	if err == nil {
+		t.next = ends
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, k := range t.kept {
@@ -132,8 +137,11 @@ func (t *Topic) take(ctx context.Context) error {
 func (t *Topic) leave() { t.turn <- struct{}{} }
 
 func (t *Topic) explain(what string, err error) error {
-	if errors.Is(err, kerr.TopicAuthorizationFailed) {
+	switch {
+	case errors.Is(err, kerr.TopicAuthorizationFailed):
 		err = fmt.Errorf("%w: allow Read and Write on it", err)
+	case errors.Is(err, kerr.MessageTooLarge), errors.Is(err, kerr.RecordListTooLarge):
+		err = fmt.Errorf("%w: alter its max.message.bytes to %s", err, maxMessage)
 	}
 	return fmt.Errorf("%s state in topic %q on cluster %q: %w", what, t.o.Name, t.o.Cluster.Alias(), t.o.Cluster.Explain(err))
 }
@@ -180,10 +188,15 @@ func (t *Topic) checkPolicy(ctx context.Context) {
 	}
 }
 
+// maxMessage is Kafka's default, with room for the largest value, and for as many as the
+// client puts into one batch.
+const maxMessage = "1048588"
+
 // Configs of the topic: segments so small that little more is read at a start than what
-// counts. (What is in the last segment of a partition is not compacted.)
+// counts (what is in the last segment of a partition is not compacted), and no bound that
+// a cluster with a small message.max.bytes would set.
 func configs() map[string]string {
-	return map[string]string{"cleanup.policy": "compact", "segment.bytes": "4194304"}
+	return map[string]string{"cleanup.policy": "compact", "segment.bytes": "4194304", "max.message.bytes": maxMessage}
 }
 
 // prepare makes the topic when it is missing.
@@ -205,7 +218,7 @@ func (t *Topic) prepare(ctx context.Context, _ string) error {
 
 // lost is when the topic is another one than before: what it had is to be written again.
 func (t *Topic) lost() {
-	t.next = map[int32]int64{}
+	t.next, t.another = map[int32]int64{}, true
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, k := range t.kept {

@@ -15,6 +15,10 @@ import (
 // the same state.
 var ErrTakenOver = errors.New("another mirror, which began later, keeps the plugin's state now")
 
+// errAnother fails a write to a topic that has been made again, so that whoever writes
+// comes back with all that was in the one before, and no position is saved until then.
+var errAnother = errors.New("the topic was deleted or made again: writing all that was in it again")
+
 // writeTime is how long one Write may take, and a second more for every MiB: all there
 // is is written at once when the topic was lost.
 const writeTime = 10 * time.Second
@@ -46,10 +50,17 @@ func (t *Topic) write(ctx context.Context, changes []plugins.Change) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTime+time.Duration(size>>20)*time.Second)
 	defer cancel()
+	t.another = false
 	if err := t.writer.Write(ctx, records, t.prepare); err != nil {
 		return err
 	}
-	return t.settle(ctx, records)
+	if err := t.settle(ctx, records); err != nil {
+		return err
+	}
+	if t.another {
+		return errAnother
+	}
+	return nil
 }
 
 // settle looks at the offsets of what was written. Others in between are those of a
@@ -161,6 +172,7 @@ func (t *Topic) Forget(ctx context.Context, topic string) error {
 			t.kept[k].DoubtAll()
 		} else {
 			delete(t.kept, k)
+			delete(t.seen, k) // whatever is written of it from now on has a later stamp
 		}
 	}
 	return nil
