@@ -22,6 +22,10 @@ const (
 	heldByOne    = 8_000
 )
 
+// toldTogether is how many pieces of a partition are told at once, or those that there
+// are when a round begins: a lock for each is dear where transactions are small.
+const toldTogether = 32
+
 // most is how many may wait now. The caller holds the lock.
 func (h *hooks) most() int {
 	if h.lane == nil {
@@ -44,6 +48,7 @@ type hooks struct {
 	replayed map[plugins.Key]bool
 	paused   map[*partition]bool // because too much waits for the plugins
 	asked    bool                // for a flush, before one has to pause
+	behind   []*partition        // with pieces that are to be told when a round begins
 }
 
 // kept is an event or a range of key.
@@ -111,6 +116,13 @@ func (h *hooks) notify(e plugins.Event) {
 		}
 	}
 	delete(h.replays, e.Key)
+}
+
+// fallsBehind has the partition catch up when the next round begins.
+func (h *hooks) fallsBehind(p *partition) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.behind = append(h.behind, p)
 }
 
 // stored tells ranges, in order.
@@ -192,6 +204,13 @@ func (h *hooks) round(ctx context.Context, flush bool) error {
 	if l == nil {
 		return nil
 	}
+	h.mu.Lock()
+	behind := h.behind
+	h.behind = nil
+	h.mu.Unlock()
+	for _, p := range behind {
+		p.catchUp(h)
+	}
 	if err := l.Round(ctx, flush); err != nil {
 		return err
 	}
@@ -228,18 +247,16 @@ func (p *partition) tell(runs []resume.Range, last int64, maxTimestamp int64, le
 	if h == nil || last <= p.toldTo {
 		return
 	}
-	key, next := p.plugged(), p.toldTo+1
+	next := p.toldTo + 1
 	p.toldTo = last
-	all := p.ranges[:0]
 	empty := func(to int64) {
 		if to >= next {
-			all = append(all, plugins.Range{First: next, Last: to, TargetFirst: -1, TargetLast: -1, MaxTimestamp: -1, LeaderEpoch: leaderEpoch})
+			p.untold = append(p.untold, plugins.Range{First: next, Last: to, TargetFirst: -1, TargetLast: -1, MaxTimestamp: -1, LeaderEpoch: leaderEpoch})
 		}
 	}
 	for _, r := range runs {
 		if r.Target < 0 {
-			h.stored(key, all)
-			h.happened(p.event(abi.Assigned, last, -1, -1))
+			p.happens(p.event(abi.Assigned, last, -1, -1))
 			return
 		}
 		if r.Source < next { // told before
@@ -250,15 +267,41 @@ func (p *partition) tell(runs []resume.Range, last int64, maxTimestamp int64, le
 			continue
 		}
 		empty(r.Source - 1)
-		all = append(all, plugins.Range{
+		p.untold = append(p.untold, plugins.Range{
 			First: r.Source, Last: r.Source + r.Count - 1, TargetFirst: r.Target, TargetLast: r.Target + r.Count - 1,
 			MaxTimestamp: maxTimestamp, Records: uint32(r.Count), LeaderEpoch: leaderEpoch,
 		})
 		next = r.Source + r.Count
 	}
 	empty(last)
-	h.stored(key, all)
-	p.ranges = all
+	if len(p.untold) >= toldTogether {
+		p.handOver()
+	} else if !p.behind {
+		p.behind = true
+		h.fallsBehind(p)
+	}
+}
+
+// handOver tells the plugins what they are not told yet. The caller holds the lock.
+func (p *partition) handOver() {
+	p.hooks.stored(p.plugged(), p.untold)
+	p.untold = p.untold[:0]
+}
+
+// happens tells an event, after what was before it. The caller holds the lock.
+func (p *partition) happens(e plugins.Event) {
+	p.handOver()
+	p.hooks.happened(e)
+}
+
+// catchUp is when a round of h begins.
+func (p *partition) catchUp(h *hooks) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.hooks == h { // else others have it, or none
+		p.behind = false
+		p.handOver()
+	}
 }
 
 // tellStored tells the plugins of what a target has acknowledged. The caller holds

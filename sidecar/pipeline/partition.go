@@ -73,8 +73,9 @@ type partition struct {
 	hooks              *hooks          // the plugins that know of it, nil: none do
 	toldTo             int64           // the last source offset that they know of
 	logStart           int64           // of the source, as they know it; -1: they do not
-	telling            []resume.Range  // room for tellStored,
-	ranges             []plugins.Range // and for tell
+	telling            []resume.Range  // room for tellStored
+	untold             []plugins.Range // what they are to be told of next
+	behind             bool            // they will be when the next round begins, for untold alone
 
 	heldBy atomic.Pointer[hooks] // because too much waits for them
 }

@@ -202,7 +202,7 @@ func (p *partition) plugInto(h *hooks) {
 	switch {
 	case p.hooks == h:
 	case h == nil:
-		p.hooks = nil
+		p.leaveHooks()
 	default:
 		p.assign(h, abi.Assigned, p.position, -1, p.position.TargetOffset+1)
 	}
@@ -210,14 +210,21 @@ func (p *partition) plugInto(h *hooks) {
 
 func (p *partition) unplug() {
 	p.mu.Lock()
-	p.hooks = nil
+	p.leaveHooks()
 	p.mu.Unlock()
 	p.unpause()
 }
 
+// leaveHooks is when there are no plugins any more. The caller holds the lock.
+func (p *partition) leaveHooks() { p.hooks, p.untold, p.behind = nil, nil, false }
+
 // assign begins what the plugins are told of the partition. The caller holds the
 // lock.
 func (p *partition) assign(h *hooks, kind abi.Event, at positions.Position, logStart, targetEnd int64) {
-	p.hooks, p.toldTo, p.logStart = h, at.Offset, logStart
-	h.happened(p.event(kind, at.Offset, logStart, targetEnd))
+	if p.hooks != h {
+		p.leaveHooks()
+		p.hooks = h
+	}
+	p.toldTo, p.logStart = at.Offset, logStart
+	p.happens(p.event(kind, at.Offset, logStart, targetEnd))
 }

@@ -118,7 +118,7 @@ func (p *partition) startsAt(logStart int64) {
 	// Until they are loaded a position that is told says how far positions may go.
 	if h := p.hooks; h != nil && h.plugins() != nil && logStart > p.logStart {
 		p.logStart = logStart
-		h.happened(p.event(abi.LogStartMoved, p.toldTo, logStart, p.position.TargetOffset+1))
+		p.happens(p.event(abi.LogStartMoved, p.toldTo, logStart, p.position.TargetOffset+1))
 	}
 }
 
@@ -127,7 +127,7 @@ func (p *partition) revoke() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.hooks != nil {
-		p.hooks.happened(p.event(abi.Revoked, p.position.Offset, -1, -1))
-		p.hooks = nil
+		p.happens(p.event(abi.Revoked, p.position.Offset, -1, -1))
+		p.leaveHooks()
 	}
 }
