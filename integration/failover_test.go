@@ -2,10 +2,13 @@ package integration
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/twmb/franz-go/pkg/kadm"
 
 	"mirror/integration/contract"
 	"mirror/integration/kafkatest"
@@ -116,23 +119,36 @@ func TestMovedReadings(t *testing.T) {
 
 // stopped is a group of Java consumers that has stopped somewhere.
 type stopped struct {
-	name, protocol string
+	name, protocol string  // as FailOver.java has it
 	part           float64 // of each partition's offsets, that it has read
 	read           reading
 }
 
-// stops are where groups stop: at the very start, a few records later, in the middle,
-// at the head.
-var stops = []float64{0, 0.001, 0.3, 0.7, 1}
+// streams says that it is a Kafka Streams application's.
+func (g stopped) streams() bool { return strings.HasPrefix(g.protocol, "streams/") }
 
-// stopGroups has groups of both protocols of consumer groups read a part of the topics
+// stops are where groups stop: at the very start, a few records later, in the middle,
+// at the head. A Streams application that has read nothing commits nothing.
+var stops = []struct {
+	part      float64
+	protocols []string
+}{
+	{0, []string{"classic", "consumer"}},
+	{0.001, []string{"classic", "consumer"}},
+	{0.3, []string{"classic", "consumer", "streams/at_least_once"}},
+	{0.7, []string{"classic", "consumer", "streams/exactly_once_v2"}},
+	{1, []string{"classic", "consumer", "streams/at_least_once"}},
+}
+
+// stopGroups has groups of all protocols of consumer groups read a part of the topics
 // at the source.
 func (k *kafka) stopGroups(e *contract.Env, topics []string) (groups []stopped) {
 	e.Helper()
 	var jobs []string
-	for i, part := range stops {
-		for _, protocol := range []string{"classic", "consumer"} {
-			g := stopped{name: e.Topic(fmt.Sprintf("%s-%d", protocol, i)), protocol: protocol, part: part}
+	for i, stop := range stops {
+		for _, protocol := range stop.protocols {
+			typ, _, _ := strings.Cut(protocol, "/")
+			g := stopped{name: e.Topic(fmt.Sprintf("%s-%d", typ, i)), protocol: protocol, part: stop.part}
 			groups = append(groups, g)
 			jobs = append(jobs, fmt.Sprintf("%s %s %g", g.name, g.protocol, g.part))
 		}
@@ -140,7 +156,31 @@ func (k *kafka) stopGroups(e *contract.Env, topics []string) (groups []stopped) 
 	for i, r := range consumers(e, k.source, "stop", "", topics, jobs...) {
 		groups[i].read = r
 	}
+	k.wantTypes(e, k.source, groups)
+	last := topics[len(topics)-1]
+	end := e.Ends(e.Source, last)[0]
+	for _, g := range groups {
+		at := g.read.at[place{last, 0}]
+		if read := len(g.read.read) > 0; read != (g.part > 0) || (at == end) != (g.part == 1) {
+			e.Errorf("group %s, which was to read %g, is at %d of %s, which ends at %d", g.name, g.part, at, last, end)
+		}
+	}
 	return groups
+}
+
+// wantTypes checks that the groups are on a cluster what they say, and have no members.
+func (k *kafka) wantTypes(e *contract.Env, on *kafkatest.Cluster, groups []stopped) {
+	e.Helper()
+	listed, err := kadm.NewClient(on.Client(e)).ListGroups(e.Context())
+	if err != nil {
+		e.Fatal(err)
+	}
+	for _, g := range groups {
+		typ, _, _ := strings.Cut(g.protocol, "/")
+		if got := listed[g.name]; !strings.EqualFold(got.GroupType, typ) || got.State != "Empty" {
+			e.Errorf("group %s is %s of type %s, want Empty of type %s", g.name, got.State, got.GroupType, typ)
+		}
+	}
 }
 
 // stayed is what a consumer has read that stays at the source: everything, with no two
@@ -163,7 +203,7 @@ func (k *kafka) stayed(e *contract.Env, topics []string) reading {
 // way is one of those in which a group can fail over.
 type way struct {
 	name string
-	how  func(stopped) string // for FailOver.java
+	how  func(stopped) string // for FailOver.java; "": that group cannot
 }
 
 // wantGoOn has the groups go on at the target, in each of the ways, with nothing lost and
@@ -171,15 +211,23 @@ type way struct {
 func (k *kafka) wantGoOn(e *contract.Env, prefix string, topics []string, groups []stopped, stayed reading, ways ...way) {
 	e.Helper()
 	var jobs []string
+	type going struct {
+		stopped
+		way string
+	}
+	var all []going
 	for _, w := range ways {
 		for _, g := range groups {
-			jobs = append(jobs, fmt.Sprintf("%s %s %s", g.name, g.protocol, w.how(g)))
+			if how := w.how(g); how != "" {
+				jobs = append(jobs, fmt.Sprintf("%s %s %s", g.name, g.protocol, how))
+				all = append(all, going{g, w.name})
+			}
 		}
 	}
 	for i, r := range consumers(e, k.target, "go-on", prefix, topics, jobs...) {
-		g := groups[i%len(groups)]
+		g := all[i]
 		if m := moved(e, stayed, g.read, r); m != (contract.Moved{}) {
-			e.Errorf("group %s, which had read %g, goes on %s: %v", g.name, g.part, ways[i/len(groups)].name, m)
+			e.Errorf("group %s, which had read %g, goes on %s: %v", g.name, g.part, g.way, m)
 		}
 	}
 }
@@ -218,12 +266,50 @@ func (k *kafka) groupsFailOver(e *contract.Env) {
 	stayed := k.stayed(e, topics)
 	k.wantGoOn(e, p.TargetName(""), topics, groups, stayed,
 		way{"where the group is on the target", func(stopped) string { return "group" }},
-		way{"where RemoteClusterUtils says", func(stopped) string { return "translated " + flow.From }},
-		way{"where mirror translate says", func(g stopped) string {
+		way{"where RemoteClusterUtils says", onlyConsumers(func(stopped) string { return "translated " + flow.From })},
+		way{"where mirror translate says", onlyConsumers(func(g stopped) string {
 			var offsets []string
 			for _, o := range p.Translate(g.name).Partitions {
 				offsets = append(offsets, fmt.Sprintf("%s/%d=%d", o.Target, o.Partition, o.Offset))
 			}
 			return "offsets " + strings.Join(offsets, ",")
-		}})
+		})})
+	k.streamsComeBack(e, p, topics, groups, more)
+}
+
+// onlyConsumers is a way that Streams applications do not have: they go on where their group is.
+func onlyConsumers(how func(stopped) string) func(stopped) string {
+	return func(g stopped) string {
+		if g.streams() {
+			return ""
+		}
+		return how(g)
+	}
+}
+
+// streamsComeBack has the Streams applications, which have gone on at the target and so
+// committed there, go on at the source again: what they have at the target stays until
+// they are further at the source, and follows them then.
+func (k *kafka) streamsComeBack(e *contract.Env, p *contract.Process, topics []string, groups []stopped, more func()) {
+	e.Helper()
+	var jobs, names []string
+	groups = slices.DeleteFunc(slices.Clone(groups), func(g stopped) bool { return !g.streams() })
+	for _, g := range groups {
+		jobs, names = append(jobs, fmt.Sprintf("%s %s group", g.name, g.protocol)), append(names, g.name)
+	}
+	k.wantTypes(e, k.target, groups)
+	had := make([]kadm.OffsetResponses, len(groups))
+	for i, g := range groups {
+		had[i] = e.GroupOffsets(e.Target, g.name)
+	}
+	e.CheckpointRound(p.From, topics[len(topics)-1])
+	for i, g := range groups {
+		if has := e.GroupOffsets(e.Target, g.name); !reflect.DeepEqual(has, had[i]) {
+			e.Errorf("group %s had committed %v at the target, and has %v", g.name, had[i], has)
+		}
+	}
+	more()
+	p.CaughtUp(topics...)
+	consumers(e, k.source, "go-on", "", topics, jobs...)
+	p.GroupsFollow(topics[len(topics)-3:], names) // each partition of these has more
 }

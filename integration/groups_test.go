@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -22,6 +24,7 @@ import (
 type company struct {
 	*testing.T
 	kafka  *kafkatest.Cluster
+	client *kgo.Client
 	groups *groups.Client
 	topic  groups.Topics
 	id     [16]byte
@@ -40,7 +43,7 @@ func TestGroups(t *testing.T) {
 	if _, err := admin.CreateTopic(t.Context(), 2, 3, nil, "t"); err != nil {
 		t.Fatal(err)
 	}
-	c := &company{T: t, kafka: k, groups: groups.New(open)}
+	c := &company{T: t, kafka: k, client: k.Client(t), groups: groups.New(open)}
 	var found map[string]cluster.Topic
 	c.eventually("the topic", func() bool {
 		found, err = open.Topics(t.Context(), []string{"t"})
@@ -57,38 +60,50 @@ func TestGroups(t *testing.T) {
 
 	c.commits("simple", 3)
 	c.listed("simple", groups.Group{Name: "simple", Type: "classic", State: "Empty"})
-	for _, next := range []bool{false, true} {
-		name, typ := "classic", "classic"
-		if next {
-			name, typ = "next", "consumer"
-		}
-		leave := c.join(name, next)
-		c.listed(name, groups.Group{Name: name, Type: typ, Protocol: "consumer", State: "Stable"})
+	for _, typ := range protocols {
+		name := "members-of-" + typ
+		leave := c.join(name, typ)
+		c.listed(name, groups.Group{Name: name, Type: typ, Protocol: together(typ), State: "Stable"})
 		if err := c.commit(name, 1, c.id); !groups.Joined(err) {
 			t.Errorf("a commit for the group %s, which has a member: %v", name, err)
 		}
 		leave()
-		c.listed(name, groups.Group{Name: name, Type: typ, Protocol: "consumer", State: "Empty"})
+		c.listed(name, groups.Group{Name: name, Type: typ, Protocol: together(typ), State: "Empty"})
 		c.commits(name, 4)
 	}
-	// Members that come and go show in the epoch.
-	before := c.groups.Epochs(t.Context(), []string{"next", "classic"})
-	leave := c.join("next", true)
-	leave()
-	c.listed("next", groups.Group{Name: "next", Type: "consumer", Protocol: "consumer", State: "Empty"})
-	after := c.groups.Epochs(t.Context(), []string{"next", "classic"})
-	if len(before) != 1 || after["next"] <= before["next"] {
-		t.Errorf("epochs %v and then %v", before, after)
+	// Members that come and go show in the epoch, but for the classic protocol.
+	epochs := func() map[string]int32 {
+		listed, err := c.groups.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.groups.Epochs(t.Context(), slices.Collect(maps.Values(listed)))
 	}
-	c.commits("next", 5)
+	before := epochs()
+	for _, typ := range protocols[1:] {
+		name := "members-of-" + typ
+		c.join(name, typ)()
+		c.listed(name, groups.Group{Name: name, Type: typ, Protocol: together(typ), State: "Empty"})
+		after := epochs()
+		if len(before) != 2 || len(after) != 2 || after[name] <= before[name] {
+			t.Errorf("epochs %v, and after a member of %s %v", before, name, after)
+		}
+		c.commits(name, 5)
+		if again := epochs(); !maps.Equal(again, after) {
+			t.Errorf("epochs %v, and after a commit %v", after, again)
+		}
+	}
 
-	// A group that is there by commits only is taken over by members of either protocol,
+	// A group that is there by commits only is taken over by members of any protocol,
 	// where it stands.
-	for _, next := range []bool{false, true} {
-		name := fmt.Sprintf("synced-%v", next)
+	for _, typ := range protocols {
+		name := "synced-" + typ
 		c.commits(name, 2)
-		leave := c.join(name, next)
-		leave()
+		c.join(name, typ)()
+		c.listed(name, groups.Group{Name: name, Type: typ, Protocol: together(typ), State: "Empty"})
+		if got, want := c.read(name), "t-0 2/-1 of "+name; got != want {
+			t.Errorf("after a member group %s has %s, want %s", name, got, want)
+		}
 		c.commits(name, 3)
 	}
 
@@ -127,8 +142,13 @@ func TestGroups(t *testing.T) {
 	node.Kill(t)
 	c.eventually("all groups without a broker", func() bool {
 		all, err := c.groups.List(t.Context())
-		return c.read("next") == "t-0 5/-1 of next" && c.read("classic") == "t-0 4/-1 of classic" && (err != nil || len(all) > 0) &&
-			c.commit("classic", 4, c.id) == nil
+		for typ, at := range map[string]int{"classic": 4, "consumer": 5, "streams": 5} {
+			name := "members-of-" + typ
+			if c.read(name) != fmt.Sprintf("t-0 %d/-1 of %s", at, name) {
+				return false
+			}
+		}
+		return (err != nil || len(all) > 0) && c.commit("members-of-classic", 4, c.id) == nil
 	})
 	node.Restart(t)
 }
@@ -186,13 +206,27 @@ func (c *company) listed(name string, want groups.Group) {
 	})
 }
 
-// join has a member of the classic protocol, or of KIP-848, read all of the topic from
-// where its group stands, and commit nothing.
-func (c *company) join(group string, next bool) (leave func()) {
+// protocols are those of groups with offsets, as groups are listed.
+var protocols = []string{"classic", "consumer", "streams"}
+
+// together is what members of a protocol do, as groups are listed.
+func together(typ string) string {
+	if typ == "streams" {
+		return typ
+	}
+	return "consumer"
+}
+
+// join has a member of a protocol in a group. Consumers read all of the topic from
+// where the group stands; nobody commits.
+func (c *company) join(group, typ string) (leave func()) {
 	c.Helper()
+	if typ == "streams" {
+		return c.joinStreams(group)
+	}
 	options := []kgo.Opt{kgo.SeedBrokers(c.kafka.Bootstrap()...), kgo.ConsumerGroup(group), kgo.ConsumeTopics("t"), kgo.DisableAutoCommit(),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())}
-	if next {
+	if typ == "consumer" {
 		options = append(options, kgo.ServerSideBalancer())
 	}
 	member, err := kgo.NewClient(options...)
@@ -206,4 +240,53 @@ func (c *company) join(group string, next bool) (leave func()) {
 		return member.PollFetches(ctx).NumRecords() > 0
 	})
 	return member.Close
+}
+
+// joinStreams has a member of a Streams application that reads the topic join a group
+// and become stable, as far as its coordinator sees it (KIP-1071).
+func (c *company) joinStreams(group string) (leave func()) {
+	c.Helper()
+	coordinator := func() *kgo.Broker {
+		found := kadm.NewClient(c.client).FindGroupCoordinators(context.Background(), group)[group]
+		return c.client.Broker(int(found.NodeID))
+	}
+	req := kmsg.NewPtrStreamsGroupHeartbeatRequest()
+	req.Group, req.MemberID, req.ProcessID, req.RebalanceTimeoutMillis = group, "AAAAAAAAAAAAAAAAAAAAAQ", kmsg.StringPtr("process"), 60_000
+	sub := kmsg.NewStreamsGroupHeartbeatRequestTopologySubtopology()
+	sub.SubtopologyID, sub.SourceTopics = "0", []string{"t"}
+	beat := func(epoch int32) error {
+		req.MemberEpoch = epoch
+		resp, err := req.RequestWith(context.Background(), coordinator())
+		if err == nil {
+			err = kerr.ErrorForCode(resp.ErrorCode)
+		}
+		if err == nil {
+			req.MemberEpoch = resp.MemberEpoch
+			if resp.ActiveTasks != nil {
+				req.ActiveTasks = resp.ActiveTasks
+			}
+		}
+		return err
+	}
+	req.Topology = &kmsg.StreamsGroupHeartbeatRequestTopology{Subtopologies: []kmsg.StreamsGroupHeartbeatRequestTopologySubtopology{sub}}
+	req.ActiveTasks, req.StandbyTasks, req.WarmupTasks = []kmsg.TaskIDs{}, []kmsg.TaskIDs{}, []kmsg.TaskIDs{}
+	var err error
+	c.eventually("a Streams member of "+group, func() bool { err = beat(0); return err == nil || !groups.Moved(err) })
+	if err != nil {
+		c.Fatalf("a Streams member of %s: %v", group, err)
+	}
+	req.Topology = nil
+	c.eventually("tasks for a member of "+group, func() bool {
+		if err := beat(req.MemberEpoch); err != nil {
+			c.Fatalf("a heartbeat to %s: %v", group, err)
+		}
+		listed, err := c.groups.List(context.Background())
+		return err == nil && listed[group].State == "Stable"
+	})
+	return func() {
+		c.Helper()
+		if err := beat(-1); err != nil {
+			c.Errorf("leaving %s: %v", group, err)
+		}
+	}
 }

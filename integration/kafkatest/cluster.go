@@ -158,6 +158,7 @@ func (c *Cluster) config(n *Node) map[string]string {
 		"transaction.state.log.min.isr":            "1",
 		"transaction.state.log.num.partitions":     "5",
 		"group.initial.rebalance.delay.ms":         "0",
+		"group.streams.initial.rebalance.delay.ms": "0",
 		"auto.create.topics.enable":                "false",
 		"log.cleaner.dedupe.buffer.size":           "16777216", // 128 MiB else
 		// A killed broker is missed, and may come back, after this (9 s else).

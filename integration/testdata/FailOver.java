@@ -1,13 +1,19 @@
 import java.io.*;
 import java.nio.ByteBuffer;
-import java.security.MessageDigest;
+import java.security.*;
 import java.time.Duration;
 import java.util.*;
 import java.util.concurrent.*;
+import java.util.concurrent.atomic.AtomicReference;
 import org.apache.kafka.clients.consumer.*;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.connect.mirror.RemoteClusterUtils;
+import org.apache.kafka.streams.*;
+import org.apache.kafka.streams.CloseOptions;
+import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
+import org.apache.kafka.streams.processor.api.*;
+import org.apache.kafka.streams.processor.api.Record;
 
 /**
  * Consumer groups that stop, and go on elsewhere.
@@ -20,13 +26,18 @@ import org.apache.kafka.connect.mirror.RemoteClusterUtils;
  * nothing. HOW is "group": where the group has committed; "translated ALIAS": where Kafka's own client finds it to be
  * from MirrorMaker's checkpoints; or "offsets TOPIC/PARTITION=OFFSET,...".
  *
- * <p>PROTOCOL is Kafka's group.protocol. Prints, for the consumer with the number N, "N at TOPIC PARTITION OFFSET" for
+ * <p>PROTOCOL is Kafka's group.protocol: classic, consumer, or streams/GUARANTEE, with Kafka Streams'
+ * processing.guarantee. A Streams application keeps no state. It cannot stop anywhere: it stops once it has read
+ * the given part of any partition, or all. It goes on as a "group" only, and commits then, too.
+ *
+ * <p>Prints, for the consumer with the number N, "N at TOPIC PARTITION OFFSET" for
  * each partition, -1 where nothing says where to go on, which is at the beginning; and "N read TOPIC PARTITION DIGEST"
  * for each record. Consumers and topics are numbered as they are given, from 0.
  */
 public class FailOver {
     /** Consumers wait most of the time: for brokers, or for the next heartbeat. */
     static final int AT_ONCE = 6;
+    static final String STREAMS = "streams/";
 
     static PrintStream out;
     static String bootstrap;
@@ -35,6 +46,7 @@ public class FailOver {
     final int number;
     final Consumer<byte[], byte[]> c;
     final String group;
+    final String guarantee; // of a Streams application, null: it is none
     final StringBuilder lines = new StringBuilder();
 
     public static void main(String[] args) throws Exception {
@@ -67,7 +79,9 @@ public class FailOver {
     FailOver(int number, String group, String protocol) {
         this.number = number;
         this.group = group;
-        c = new KafkaConsumer<>(Map.of("bootstrap.servers", bootstrap, "group.id", group, "group.protocol", protocol,
+        guarantee = protocol.startsWith(STREAMS) ? protocol.substring(STREAMS.length()) : null;
+        // Beside a Streams application it only looks.
+        c = new KafkaConsumer<>(Map.of("bootstrap.servers", bootstrap, "group.id", group, "group.protocol", guarantee == null ? protocol : "classic",
             "isolation.level", "read_committed", "enable.auto.commit", "false", "auto.offset.reset", "earliest",
             "max.poll.records", "5000"), new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }
@@ -86,22 +100,18 @@ public class FailOver {
             until.put(p, starts.get(p) + (long) ((ends.get(p) - starts.get(p)) * part));
             committed.put(p, new OffsetAndMetadata(starts.get(p), Optional.empty(), "start of " + group));
         }
-        c.subscribe(topics);
-        Set<TopicPartition> open = new HashSet<>(all);
-        while (!open.isEmpty()) {
-            for (ConsumerRecord<byte[], byte[]> r : c.poll(Duration.ofMillis(100))) {
-                TopicPartition p = new TopicPartition(r.topic(), r.partition());
-                if (r.offset() >= until.get(p)) continue;
-                print(r);
-                committed.put(p, new OffsetAndMetadata(r.offset() + 1, r.leaderEpoch(), group + " after " + r.offset()));
-            }
-            for (TopicPartition p : c.assignment())
-                if (open.contains(p) && c.position(p) >= until.get(p)) {
-                    open.remove(p);
-                    if (part >= 1) committed.put(p, new OffsetAndMetadata(c.position(p), Optional.empty(), "end of " + group));
-                    c.pause(List.of(p));
-                }
+        if (guarantee != null) {
+            streams(all, Map.of(), until, part < 1);
+            at(all, c.committed(new HashSet<>(all)));
+            return;
         }
+        c.subscribe(topics);
+        read(until, r -> {
+            print(r);
+            committed.put(partition(r), new OffsetAndMetadata(r.offset() + 1, r.leaderEpoch(), group + " after " + r.offset()));
+        });
+        if (part >= 1)
+            for (TopicPartition p : all) committed.put(p, new OffsetAndMetadata(c.position(p), Optional.empty(), "end of " + group));
         c.commitSync(committed);
         at(all, committed);
     }
@@ -124,18 +134,89 @@ public class FailOver {
         }
         at(all, from);
         Map<TopicPartition, Long> ends = c.endOffsets(all);
-        if (how.equals("group")) {
-            c.subscribe(topics);
-        } else {
-            c.assign(all);
-            for (TopicPartition p : all)
-                if (from.get(p) == null) c.seekToBeginning(List.of(p)); else c.seek(p, from.get(p));
+        if (guarantee != null) {
+            streams(all, from, ends, false);
+            return;
         }
-        Set<TopicPartition> open = new HashSet<>(all);
+        if (how.equals("group")) c.subscribe(topics); else seek(all, from);
+        read(ends, this::print);
+    }
+
+    /** Assigns all, where they are, or at the beginning. */
+    void seek(List<TopicPartition> all, Map<TopicPartition, OffsetAndMetadata> from) {
+        c.assign(all);
+        for (TopicPartition p : all)
+            if (from.get(p) == null) c.seekToBeginning(List.of(p)); else c.seek(p, from.get(p));
+    }
+
+    interface Reader { void read(ConsumerRecord<byte[], byte[]> r) throws Exception; }
+
+    /** Reads up to the given offsets. */
+    void read(Map<TopicPartition, Long> until, Reader each) throws Exception {
+        Set<TopicPartition> open = new HashSet<>(until.keySet());
         while (!open.isEmpty()) {
-            for (ConsumerRecord<byte[], byte[]> r : c.poll(Duration.ofMillis(100))) print(r);
-            for (TopicPartition p : c.assignment()) if (open.contains(p) && c.position(p) >= ends.get(p)) open.remove(p);
+            for (ConsumerRecord<byte[], byte[]> r : c.poll(Duration.ofMillis(100)))
+                if (r.offset() < until.get(partition(r))) each.read(r);
+            for (TopicPartition p : c.assignment())
+                if (open.contains(p) && c.position(p) >= until.get(p)) {
+                    open.remove(p);
+                    c.pause(List.of(p));
+                }
         }
+    }
+
+    static TopicPartition partition(ConsumerRecord<?, ?> r) { return new TopicPartition(r.topic(), r.partition()); }
+
+    /**
+     * Has the application read from where its group is until it has the last record before each of the given offsets, or
+     * before any. from is where that is. Each topic has tasks of its own, for no two have to have as many partitions.
+     */
+    void streams(List<TopicPartition> all, Map<TopicPartition, OffsetAndMetadata> from, Map<TopicPartition, Long> until, boolean any)
+        throws Exception {
+        Map<TopicPartition, Long> last = new HashMap<>();
+        seek(all, from);
+        read(until, r -> last.put(partition(r), r.offset()));
+        if (last.isEmpty()) return;
+        int left = any ? last.size() - 1 : 0;
+        CountDownLatch done = new CountDownLatch(1), closing = new CountDownLatch(1);
+        ProcessorSupplier<byte[], byte[], Void, Void> processor = () -> new ContextualProcessor<>() {
+            @Override
+            public void process(Record<byte[], byte[]> r) {
+                RecordMetadata m = context().recordMetadata().get();
+                print(m.topic(), m.partition(), r.timestamp(), r.key(), r.value());
+                last.computeIfPresent(new TopicPartition(m.topic(), m.partition()), (p, at) -> at <= m.offset() ? null : at);
+                if (last.size() > left) return;
+                done.countDown();
+                try {
+                    closing.await();
+                } catch (InterruptedException e) {
+                    throw new IllegalStateException(e);
+                }
+            }
+        };
+        Topology topology = new Topology();
+        for (String t : topics) {
+            topology.addSource("read " + t, new ByteArrayDeserializer(), new ByteArrayDeserializer(), t);
+            topology.addProcessor("print " + t, processor, "read " + t);
+        }
+        Properties config = new Properties();
+        config.putAll(Map.of("bootstrap.servers", bootstrap, "application.id", group, "group.protocol", "streams",
+            "processing.guarantee", guarantee, "main.consumer.isolation.level", "read_committed", "state.dir", "/tmp/" + group + "." + number));
+        AtomicReference<Throwable> failure = new AtomicReference<>();
+        try (KafkaStreams app = new KafkaStreams(topology, config)) {
+            app.setUncaughtExceptionHandler(e -> {
+                failure.set(e);
+                done.countDown();
+                return StreamThreadExceptionResponse.SHUTDOWN_CLIENT;
+            });
+            app.setStateListener((now, was) -> { if (now == KafkaStreams.State.PENDING_SHUTDOWN) closing.countDown(); });
+            app.start();
+            done.await();
+            // Where it stays in its group, that has a member until the session ends.
+            if (!app.close(CloseOptions.timeout(Duration.ofMinutes(1)).withGroupMembershipOperation(CloseOptions.GroupMembershipOperation.LEAVE_GROUP)))
+                throw new IllegalStateException("the application does not end");
+        }
+        if (failure.get() != null) throw new IllegalStateException(failure.get());
     }
 
     void at(List<TopicPartition> all, Map<TopicPartition, OffsetAndMetadata> offsets) {
@@ -145,14 +226,21 @@ public class FailOver {
         }
     }
 
-    void print(ConsumerRecord<byte[], byte[]> r) throws Exception {
-        MessageDigest d = MessageDigest.getInstance("SHA-256");
-        d.update(ByteBuffer.allocate(8).putLong(r.timestamp()).array());
-        for (byte[] b : new byte[][] {r.key(), r.value()}) {
+    void print(ConsumerRecord<byte[], byte[]> r) { print(r.topic(), r.partition(), r.timestamp(), r.key(), r.value()); }
+
+    void print(String topic, int partition, long timestamp, byte[] key, byte[] value) {
+        MessageDigest d;
+        try {
+            d = MessageDigest.getInstance("SHA-256");
+        } catch (NoSuchAlgorithmException e) {
+            throw new IllegalStateException(e);
+        }
+        d.update(ByteBuffer.allocate(8).putLong(timestamp).array());
+        for (byte[] b : new byte[][] {key, value}) {
             d.update(ByteBuffer.allocate(4).putInt(b == null ? -1 : b.length).array());
             if (b != null) d.update(b);
         }
-        line("read", r.topic(), r.partition()).append(HexFormat.of().formatHex(d.digest(), 0, 8)).append('\n');
+        line("read", topic, partition).append(HexFormat.of().formatHex(d.digest(), 0, 8)).append('\n');
     }
 
     StringBuilder line(String what, String topic, int partition) {

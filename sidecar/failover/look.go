@@ -155,19 +155,19 @@ func (e *Engine) lookThere(ctx context.Context, views []*view, m *mirrored, all 
 	}
 }
 
-// lookForMembers finds by what it will be told whether KIP-848 groups had members: those
-// that are committed for now, and those that were in the last round.
+// lookForMembers finds by what it will be told whether groups that have an epoch had
+// members: those that are committed for now, and those that were in the last round.
 func (e *Engine) lookForMembers(ctx context.Context, views []*view) {
-	var names []string
+	var all []groups.Group
 	e.mu.Lock()
 	for _, v := range views {
 		g := e.marks.group(v.name)
-		if v.there.Type == "consumer" && !v.there.Active() && (v.commits() || g != nil && g.left != nil) {
-			names = append(names, v.name)
+		if v.there.HasEpoch() && !v.there.Active() && (v.commits() || g != nil && g.left != nil) {
+			all = append(all, v.there)
 		}
 	}
 	e.mu.Unlock()
-	epochs := e.target.Epochs(ctx, names)
+	epochs := e.target.Epochs(ctx, all)
 	for _, v := range views {
 		v.kind = kind{v.there.Type, v.there.Protocol, epochs[v.name]}
 	}

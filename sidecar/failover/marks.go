@@ -38,12 +38,12 @@ type group struct {
 }
 
 // kind tells whether a group had members between two looks, as far as that can be
-// told: a group that never had any has no protocol, the first KIP-848 member changes its
-// type, and each one its epoch. One of the classic protocol that has had members before
-// does not tell.
+// told: a group that never had any has no protocol, the first KIP-848 or Streams member
+// changes its type, and each one its epoch. One of the classic protocol that has had
+// members before does not tell.
 type kind struct {
 	typ, protocol string
-	epoch         int32 // 0: it has none
+	epoch         int32 // 0: it has none, or it could not be had
 }
 
 // visited says whether a group that was like that when the mirror committed for it, and
@@ -51,6 +51,9 @@ type kind struct {
 func (k kind) visited(now kind) bool {
 	if k == (kind{}) && now == (kind{typ: "classic"}) {
 		return false // there was none: the commit has made it
+	}
+	if k.epoch == 0 || now.epoch == 0 { // nothing to compare
+		k.epoch, now.epoch = 0, 0
 	}
 	return k != now
 }

@@ -258,6 +258,38 @@ func TestAMemberThatComesAndGoesMeanwhile(t *testing.T) {
 	}
 }
 
+// What tells, and what does not.
+func TestKindsThatTellOfMembers(t *testing.T) {
+	none := kind{}
+	made, had := kind{typ: "classic"}, kind{typ: "classic", protocol: "consumer"}
+	next := func(epoch int32) kind { return kind{"consumer", "consumer", epoch} }
+	streams := func(epoch int32) kind { return kind{"streams", "streams", epoch} }
+	for _, c := range []struct {
+		was, now kind
+		want     bool
+	}{
+		{none, made, false}, // by the mirror's own commit
+		{none, had, true},
+		{none, streams(2), true},
+		{made, made, false},
+		{made, had, true},
+		{made, next(2), true},
+		{made, streams(2), true},
+		{had, had, false}, // nothing shows it
+		{next(2), next(2), false},
+		{next(2), next(4), true},
+		{streams(2), streams(2), false},
+		{streams(2), streams(4), true},
+		{streams(2), streams(0), false}, // it could not be had
+		{next(0), next(4), false},
+		{streams(2), next(2), true},
+	} {
+		if got := c.was.visited(c.now); got != c.want {
+			t.Errorf("%v, then %v: visited %v", c.was, c.now, got)
+		}
+	}
+}
+
 // Somebody who moves a group back on the target is overruled, and that is said.
 func TestGroupsThatAreMovedBackOnTheTarget(t *testing.T) {
 	l := newSyncLab(t)

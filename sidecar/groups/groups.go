@@ -22,21 +22,28 @@ import (
 // askTime is how long a broker may take to answer one request.
 const askTime = 10 * time.Second
 
+// Types of groups.
+const (
+	typeConsumer = "consumer"
+	typeStreams  = "streams"
+	typeShare    = "share"
+)
+
 // Group is a group as its coordinator lists it.
 type Group struct {
 	Name string
-	// Type is "classic", "consumer" (KIP-848), "streams", "share"…; "" where the broker
-	// does not tell (before Kafka 3.8).
+	// Type is "classic", "consumer" (KIP-848), "streams" (KIP-1071), "share"…; "" where
+	// the broker does not tell (before Kafka 3.8).
 	Type string
-	// Protocol is what its members do together, like "consumer"; "" where it never had
-	// any.
+	// Protocol is what its members do together, like "consumer" or "streams"; "" where it
+	// never had any.
 	Protocol string
 	// State is "Empty", "Stable"…; "" where the broker does not tell (before Kafka 2.6).
 	State string
 }
 
 // Share says that it is a share group, which has no offsets of this kind.
-func (g Group) Share() bool { return g.Type == "share" || g.Protocol == "share" }
+func (g Group) Share() bool { return g.Type == typeShare || g.Protocol == typeShare }
 
 // Active says that it has members, or may have.
 func (g Group) Active() bool {

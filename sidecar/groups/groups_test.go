@@ -37,14 +37,21 @@ func newLab(t *testing.T, opts ...kfake.Opt) *lab {
 		t.Fatal(err)
 	}
 	t.Cleanup(k.Close)
-	c, err := cluster.Open(config.Cluster{Alias: "A", Bootstrap: k.ListenAddrs(), ClientID: "test"}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	l := &lab{Cluster: k, Client: New(c), t: t, topics: Topics{Names: map[string]bool{"t": true}, ByID: map[[16]byte]string{}}}
+	l := &lab{Cluster: k, t: t, topics: Topics{Names: map[string]bool{"t": true}, ByID: map[[16]byte]string{}}}
+	l.open()
 	l.topics.ByID[l.id("t")] = "t"
 	return l
+}
+
+// open begins with another client.
+func (l *lab) open() {
+	l.t.Helper()
+	c, err := cluster.Open(config.Cluster{Alias: "A", Bootstrap: l.ListenAddrs(), ClientID: "test"}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(c.Close)
+	l.Client = New(c)
 }
 
 func (l *lab) id(topic string) [16]byte {
@@ -260,18 +267,19 @@ func TestErrorsByKind(t *testing.T) {
 func TestStates(t *testing.T) {
 	for _, c := range []struct {
 		Group
-		active, share bool
+		active, share, epoch bool
 	}{
-		{Group{State: "Empty", Type: "classic"}, false, false},
-		{Group{State: "Dead"}, false, false},
-		{Group{State: ""}, false, false}, // not told: the coordinator refuses what must not be
-		{Group{State: "Stable", Type: "consumer"}, true, false},
-		{Group{State: "PreparingRebalance"}, true, false},
-		{Group{State: "Empty", Type: "share"}, false, true},
-		{Group{State: "Stable", Type: "streams"}, true, false},
+		{Group{State: "Empty", Type: "classic"}, false, false, false},
+		{Group{State: "Dead"}, false, false, false},
+		{Group{State: ""}, false, false, false}, // not told: the coordinator refuses what must not be
+		{Group{State: "Stable", Type: "consumer"}, true, false, true},
+		{Group{State: "PreparingRebalance"}, true, false, false},
+		{Group{State: "Empty", Type: "share"}, false, true, false},
+		{Group{State: "NotReady", Type: "streams", Protocol: "streams"}, true, false, true}, // it has members, and lacks topics
+		{Group{State: "Empty", Type: "streams", Protocol: "streams"}, false, false, true},
 	} {
-		if c.Active() != c.active || c.Share() != c.share {
-			t.Errorf("%+v: active %v, share %v", c.Group, c.Active(), c.Share())
+		if c.Active() != c.active || c.Share() != c.share || c.HasEpoch() != c.epoch {
+			t.Errorf("%+v: active %v, share %v, epoch %v", c.Group, c.Active(), c.Share(), c.HasEpoch())
 		}
 	}
 }
