@@ -6,11 +6,14 @@ import (
 	"math/rand/v2"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"mirror/sidecar/status"
 )
 
 var groupScenarios = []Scenario{
 	{Name: "groups", Run: groupsFollowTheirSource},
 	{Name: "group-rules", Run: groupsOnTheTargetAreRespected},
+	{Name: "groups-without-data", Run: groupsOnPartitionsWithoutData},
 	{Name: "groups-recreated", Run: groupsFollowARecreatedTopic},
 }
 
@@ -153,4 +156,54 @@ func groupsFollowARecreatedTopic(e *Env) {
 	if there, _ := e.GroupOffsets(e.Target, group).Lookup(m.TargetName(topic), 0); there.At != 60 {
 		e.Errorf("the group is at %d on the target, want 60", there.At)
 	}
+}
+
+// A partition that has no data, or none any more, has an end all the same: a group that
+// is there goes on at the end of the copy, and with what comes next.
+func groupsOnPartitionsWithoutData(e *Env) {
+	const never, taken, copied, past = 0, 1, 2, 3 // partitions
+	topic, group := e.Topic("t"), e.Topic("g")
+	e.Create(e.Source, topic, 4)
+	for _, p := range []int32{taken, copied} {
+		e.Put(e.Source, topic, Numbered(p, "x", 10)...)
+	}
+	e.Trim(e.Source, topic, taken, 10)
+	p := e.Launch(e.SyncGroups())
+	p.CaughtUp(topic)
+	e.Trim(e.Source, topic, copied, 10)
+	committed := []int64{never: 0, taken: 10, copied: 10, past: 7}
+	e.CommitGroup(e.Source, group, topic, committed...)
+	want := func(outcomes []string, offsets ...int64) {
+		e.Helper()
+		p.Wait("checkpoints and the group on the target", func() string {
+			there := e.GroupOffsets(e.Target, group)
+			for n, offset := range offsets {
+				number := int32(n)
+				c := e.LastCheckpoints("src")[group][p.TargetName(topic)][number]
+				if c.Upstream != committed[n] || c.Downstream != offset {
+					return fmt.Sprintf("partition %d has the checkpoint %+v, want one of %d at %d", n, c, committed[n], offset)
+				}
+				if has, ok := there.Lookup(p.TargetName(topic), number); !ok || has.At != offset {
+					return fmt.Sprintf("it is at %d of partition %d, want %d", has.At, n, offset)
+				}
+			}
+			return ""
+		})
+		for n, o := range p.Translate(group).Partitions {
+			if o.Partition != int32(n) || o.Source != committed[n] || o.Offset != offsets[n] || o.Outcome+o.Reason != outcomes[n] || o.Committed != offsets[n] || o.Would != status.SyncInPlace {
+				e.Errorf("partition %d is translated as %+v, want %s %d", n, o, outcomes[n], offsets[n])
+			}
+		}
+	}
+	exact := status.OutcomeExact
+	want([]string{exact, exact, exact, status.OutcomeBound + status.InexactBeforeFirst}, 0, 0, 10, 0)
+	if n := len(e.LastCheckpoints("src")[group][p.TargetName(topic)]); n != len(committed) {
+		e.Errorf("%d checkpoints, want %d", n, len(committed))
+	}
+	for n := range committed {
+		e.Put(e.Source, topic, Numbered(int32(n), "y", 10)...)
+	}
+	p.CaughtUp(topic)
+	want([]string{exact, exact, exact, exact}, 0, 0, 10, 7)
+	p.GroupsFollow([]string{topic}, []string{group})
 }
