@@ -2,6 +2,7 @@ package abi
 
 import (
 	"bytes"
+	"math"
 	"strings"
 	"testing"
 )
@@ -149,6 +150,17 @@ func TestBadEmits(t *testing.T) {
 		{"translation outcome", "outcome 3", AppendEmit(nil, Emit{Kind: EmitTranslation, Outcome: 3})},
 		{"none with an offset", "to 5, outcome 0", AppendEmit(nil, Emit{Kind: EmitTranslation, Offset: 5})},
 		{"exact without one", "to -1, outcome 1", AppendEmit(nil, Emit{Kind: EmitTranslation, Offset: -1, Outcome: Exact})},
+		{"translation long", "of 47 bytes, want 24, or 48 with a run", byRun(Exact, 5, 0, 9, 0)[:47]},
+		{"translation longer", "of 49 bytes", append(byRun(Exact, 5, 0, 9, 0), 0)},
+		{"translation reserved", "translation to 5", put(byRun(Exact, 5, 0, 9, 0), 20, 1)},
+		{"run before 0", "run from -1 to 9 at 0", byRun(Bound, 5, -1, 9, 0)},
+		{"run without records", "run from 5 to 4 at 5", byRun(Bound, 5, 5, 4, 5)},
+		{"run at no offset", "run from 0 to 9 at -1", byRun(Bound, 5, 0, 9, -1)},
+		{"run of too many", "run from 0 to 9223372036854775807", byRun(Bound, 5, 0, math.MaxInt64, 0)},
+		{"run past all offsets", "at 9223372036854775800", byRun(Bound, 5, 0, 9, 9223372036854775800)},
+		{"run of no translation", "to none, by the run from 0 to 9 at 0", byRun(NoOffset, -1, 0, 9, 0)},
+		{"exact before its run", "exactly 4, by the run from 0 to 9 at 5", byRun(Exact, 4, 0, 9, 5)},
+		{"exact past its run", "exactly 16, by the run from 0 to 9 at 5", byRun(Exact, 16, 0, 9, 5)},
 		{"save large", "save of", AppendEmit(nil, Emit{Kind: EmitSave, Data: make([]byte, MaxSave+1)})},
 		{"schema empty", "schema of 0", AppendEmit(nil, Emit{Kind: EmitSchema})},
 		{"schema long", "schema of 65", AppendEmit(nil, Emit{Kind: EmitSchema, Data: bytes.Repeat([]byte{'a'}, 65)})},
@@ -156,6 +168,39 @@ func TestBadEmits(t *testing.T) {
 	} {
 		if _, err := ParseEmit(c.b); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
+// byRun is a translation with a run, be it one or not.
+func byRun(o Outcome, offset, first, last, target int64) []byte {
+	b := AppendEmit(nil, Emit{Kind: EmitTranslation, Offset: offset, Outcome: o})
+	for _, n := range []int64{first, last, target} {
+		b = le.AppendUint64(b, uint64(n))
+	}
+	return b
+}
+
+// What a run says to the edges of what can be said.
+func TestRuns(t *testing.T) {
+	for _, c := range []struct {
+		b    []byte
+		want Run
+		last int64
+		end  int64
+	}{
+		{byRun(Exact, 5, 100, 109, 5), Run{100, 5, 10}, 109, 15},  // its first record
+		{byRun(Exact, 15, 100, 109, 5), Run{100, 5, 10}, 109, 15}, // behind its last one
+		{byRun(Bound, 0, 0, 0, 7), Run{0, 7, 1}, 0, 8},            // a guest may know why
+		{byRun(Bound, 0, 1, math.MaxInt64, 0), Run{1, 0, math.MaxInt64}, math.MaxInt64, math.MaxInt64},
+		{byRun(Bound, 0, math.MaxInt64, math.MaxInt64, math.MaxInt64-1), Run{math.MaxInt64, math.MaxInt64 - 1, 1}, math.MaxInt64, math.MaxInt64},
+	} {
+		e, err := ParseEmit(c.b)
+		if err != nil || e.Run != c.want || e.Run.Last() != c.last || e.Run.End() != c.end {
+			t.Errorf("%+v, to %d, end %d, %v; want %+v", e.Run, e.Run.Last(), e.Run.End(), err, c)
+		}
+		if again := AppendEmit(nil, e); !bytes.Equal(again, c.b) {
+			t.Errorf("%x became %x", c.b, again)
 		}
 	}
 }

@@ -61,6 +61,20 @@ const (
 	NotKnown    Reason = 5 // nothing is known of the partition
 )
 
+// Run is records that follow each other without a gap on both sides: the n-th source
+// offset from First on is the n-th target offset from Target on. The zero Run is none.
+type Run struct {
+	First   int64 // source offset
+	Target  int64 // target offset
+	Records int64
+}
+
+// Last is the source offset of the last record.
+func (r Run) Last() int64 { return r.First + r.Records - 1 }
+
+// End is the target offset behind the last record.
+func (r Run) End() int64 { return r.Target + r.Records }
+
 // Record is a record that a plugin wants produced.
 type Record struct {
 	Topic     string
@@ -90,6 +104,7 @@ type Emit struct {
 	Offset  int64 // translation; -1 with NoOffset
 	Outcome Outcome
 	Reason  Reason
+	Run     Run // that it goes by
 
 	Data []byte // save, schema
 }
@@ -100,6 +115,7 @@ const (
 	offsetSyncSize  = emitHead + 16
 	recordSize      = emitHead + 24
 	translationSize = emitHead + 16
+	runSize         = 24 // may follow
 	headerHead      = 8
 )
 
@@ -110,13 +126,21 @@ func emitError(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrEmit, fmt.Sprintf(format, args...))
 }
 
+// KindOf is the kind that an emit begins with; 0, which is none, if it is too short.
+func KindOf(b []byte) EmitKind {
+	if len(b) < emitHead {
+		return 0
+	}
+	return EmitKind(le.Uint16(b))
+}
+
 // ParseEmit reads an emit; byte slices of the result share b. An unknown kind is an
 // error too.
 func ParseEmit(b []byte) (Emit, error) {
 	if len(b) < emitHead {
 		return Emit{}, emitError("%d bytes", len(b))
 	}
-	e := Emit{Kind: EmitKind(le.Uint16(b)), Entry: le.Uint32(b[4:])}
+	e := Emit{Kind: KindOf(b), Entry: le.Uint32(b[4:])}
 	if r := le.Uint16(b[2:]); r != 0 {
 		return Emit{}, emitError("%#x where 0 belongs", r)
 	}
@@ -139,12 +163,8 @@ func ParseEmit(b []byte) (Emit, error) {
 	case EmitRecord:
 		return e, e.parseRecord(b)
 	case EmitTranslation:
-		if err := size(translationSize); err != nil {
+		if err := e.parseTranslation(b); err != nil {
 			return Emit{}, err
-		}
-		e.Offset, e.Outcome, e.Reason = i64(rest, 0), Outcome(le.Uint16(rest[8:])), Reason(le.Uint16(rest[10:]))
-		if e.Outcome > Bound || (e.Outcome == NoOffset) != (e.Offset == -1) || e.Offset < -1 || le.Uint32(rest[12:]) != 0 {
-			return Emit{}, emitError("translation to %d, outcome %d", e.Offset, e.Outcome)
 		}
 	case EmitSave:
 		if len(rest) > MaxSave {
@@ -165,6 +185,32 @@ func ParseEmit(b []byte) (Emit, error) {
 		return Emit{}, emitError("kind %d is not known", e.Kind)
 	}
 	return e, nil
+}
+
+// parseTranslation reads the rest of a translation. Whether its run is true only the
+// guest knows; but an exact answer is where a record of it is, or behind its last one.
+func (e *Emit) parseTranslation(b []byte) error {
+	if len(b) != translationSize && len(b) != translationSize+runSize {
+		return emitError("%v of %d bytes, want %d, or %d with a run", e.Kind, len(b), translationSize, translationSize+runSize)
+	}
+	e.Offset, e.Outcome, e.Reason = i64(b, 8), Outcome(le.Uint16(b[16:])), Reason(le.Uint16(b[18:]))
+	if e.Outcome > Bound || (e.Outcome == NoOffset) != (e.Offset == -1) || e.Offset < -1 || le.Uint32(b[20:]) != 0 {
+		return emitError("translation to %d, outcome %d", e.Offset, e.Outcome)
+	}
+	if len(b) == translationSize {
+		return nil
+	}
+	first, last, target := i64(b, 24), i64(b, 32), i64(b, 40)
+	e.Run = Run{First: first, Target: target, Records: last - first + 1}
+	switch {
+	case first < 0 || last < first || target < 0 || e.Run.Records < 0 || e.Run.End() < 0:
+		return emitError("translation by a run from %d to %d at %d", first, last, target)
+	case e.Outcome == NoOffset:
+		return emitError("translation to none, by the run from %d to %d at %d", first, last, target)
+	case e.Outcome == Exact && (e.Offset < target || e.Offset > e.Run.End()):
+		return emitError("translation to exactly %d, by the run from %d to %d at %d", e.Offset, first, last, target)
+	}
+	return nil
 }
 
 // parseRecord reads the rest of a record. The sizes are checked as a whole first, so
@@ -251,7 +297,13 @@ func AppendEmit(b []byte, e Emit) []byte {
 		b = le.AppendUint64(b, uint64(e.Offset))
 		b = le.AppendUint16(b, uint16(e.Outcome))
 		b = le.AppendUint16(b, uint16(e.Reason))
-		return le.AppendUint32(b, 0)
+		b = le.AppendUint32(b, 0)
+		if e.Run.Records == 0 {
+			return b
+		}
+		b = le.AppendUint64(b, uint64(e.Run.First))
+		b = le.AppendUint64(b, uint64(e.Run.Last()))
+		return le.AppendUint64(b, uint64(e.Run.Target))
 	}
 	return append(b, e.Data...)
 }

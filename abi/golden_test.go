@@ -119,6 +119,8 @@ var goldenEmits = []struct {
 		Key: []byte("k"), Value: []byte{}, Headers: []Header{{"a", []byte("1")}, {"b", nil}}}}},
 	{"record_null", Emit{Kind: EmitRecord, Record: Record{Topic: "audit-log", Partition: 2, Timestamp: -1}}},
 	{"translation", Emit{Kind: EmitTranslation, Entry: 0, Offset: 111, Outcome: Exact}},
+	{"translation_by_run", Emit{Kind: EmitTranslation, Entry: 0, Offset: 111, Outcome: Exact, Run: Run{First: 100, Target: 90, Records: 50}}},
+	{"bound_by_run", Emit{Kind: EmitTranslation, Entry: 1, Offset: 140, Outcome: Bound, Reason: InUnknown, Run: Run{First: 100, Target: 90, Records: 50}}},
 	{"no_translation", Emit{Kind: EmitTranslation, Entry: 1, Offset: -1, Outcome: NoOffset, Reason: BeforeFirst}},
 	{"save", Emit{Kind: EmitSave, Entry: NoEntry, Data: []byte{9, 8, 7}}},
 	{"schema", Emit{Kind: EmitSchema, Entry: NoEntry, Data: []byte("runs-1")}},
@@ -246,5 +248,18 @@ func TestCommitLayout(t *testing.T) {
 	at(100, "07000000")           // leader_epoch
 	if s := string(b[0xf8:][:20]); s != "ordersprimary.orders" {
 		t.Errorf("texts %q", s)
+	}
+}
+
+func TestTranslationLayout(t *testing.T) {
+	e := Emit{Kind: EmitTranslation, Entry: 7, Offset: 140, Outcome: Bound, Reason: InUnknown, Run: Run{First: 100, Target: 90, Records: 50}}
+	want := "0300" + "0000" + "07000000" + // kind, entry
+		"8c00000000000000" + "0200" + "0300" + "00000000" + // offset, outcome, reason
+		"6400000000000000" + "9500000000000000" + "5a00000000000000" // run_first 100, run_last 149, run_target 90
+	if got := hex.EncodeToString(AppendEmit(nil, e)); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if e.Run = (Run{}); hex.EncodeToString(AppendEmit(nil, e)) != want[:48] {
+		t.Error("without a run it is not the same, less the run")
 	}
 }

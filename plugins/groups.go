@@ -23,7 +23,8 @@ type Translation struct {
 	Offset  int64 // the next to read; -1 where the outcome is abi.NoOffset
 	Outcome abi.Outcome
 	Reason  abi.Reason
-	Plugin  string // whose answer it is
+	Run     abi.Run // that the plugin says it goes by; the zero Run: it says none
+	Plugin  string  // whose answer it is
 }
 
 // ErrNoGroups is what Groups returns where no plugin translates.
@@ -170,7 +171,8 @@ func (l *Lane) ask(ctx context.Context, m *member, f *frame, asked []GroupOffset
 	case failure == nil:
 		for _, e := range emits {
 			n := told[e.Entry]
-			answers[n].Offset, answers[n].Outcome, answers[n].Reason = e.Offset, e.Outcome, e.Reason
+			a := &answers[n]
+			a.Offset, a.Outcome, a.Reason, a.Run = e.Offset, e.Outcome, e.Reason, e.Run
 		}
 		m.well(f.hook)
 		return nil, nil

@@ -85,8 +85,8 @@ func (i *instance) stage(b []byte) abi.Status {
 		return i.refuse(abi.Limit, fmt.Errorf("it emits more than %d bytes in one call", abi.MaxEmits))
 	}
 	// The memory is the guest's, and it goes on before this is produced. Offset
-	// syncs and translations leave nothing of it behind.
-	if len(b) > 24 || len(b) > 0 && b[0] > byte(abi.EmitTranslation) {
+	// syncs and translations are numbers, and leave nothing of it behind.
+	if k := abi.KindOf(b); k != abi.EmitOffsetSync && k != abi.EmitTranslation {
 		b = bytes.Clone(b)
 	}
 	e, err := abi.ParseEmit(b)

@@ -150,6 +150,12 @@ typedef struct {
 	mirror_u32 zero;
 } mirror_translation;
 
+/* One that says which run of records it goes by. */
+typedef struct {
+	mirror_translation translation;
+	mirror_i64 run_first, run_last, run_target;
+} mirror_translation_by_run;
+
 _Static_assert(sizeof(mirror_frame) == 32, "header");
 _Static_assert(sizeof(mirror_commit) == 72, "commit entry");
 _Static_assert(sizeof(mirror_partition) == 80, "partition entry");
@@ -157,6 +163,7 @@ _Static_assert(sizeof(mirror_group) == 72, "group entry");
 _Static_assert(sizeof(mirror_offset_sync) == 24, "offset sync");
 _Static_assert(sizeof(mirror_record) == 32, "record");
 _Static_assert(sizeof(mirror_translation) == 24, "translation");
+_Static_assert(sizeof(mirror_translation_by_run) == 48, "translation with a run");
 
 #define MIRROR_IMPORT(name) __attribute__((import_module("mirror_v1"), import_name(#name)))
 #define MIRROR_EXPORT(name) __attribute__((export_name(#name)))
