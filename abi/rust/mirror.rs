@@ -343,20 +343,44 @@ impl Group {
     pub fn partition(&self) -> i32 {
         self.0.i32(44)
     }
-    /// Emits where the group goes on: a target offset, or -1 with `NO_OFFSET`.
-    pub fn translation(&self, offset: i64, outcome: u16, reason: u16) -> Result<(), i32> {
-        let mut b = [0; 24];
+    /// Emits where the group goes on: a target offset, or -1 with `NO_OFFSET`; and the run
+    /// of records that this goes by, which -1 cannot have.
+    pub fn translation(
+        &self,
+        offset: i64,
+        outcome: u16,
+        reason: u16,
+        run: Option<Run>,
+    ) -> Result<(), i32> {
+        let mut b = [0; 48];
         b[0..2].copy_from_slice(&EMIT_TRANSLATION.to_le_bytes());
         b[4..8].copy_from_slice(&self.0.index.to_le_bytes());
         b[8..16].copy_from_slice(&offset.to_le_bytes());
         b[16..18].copy_from_slice(&outcome.to_le_bytes());
         b[18..20].copy_from_slice(&reason.to_le_bytes());
-        emit(&b)
+        match run {
+            None => emit(&b[..24]),
+            Some(run) => {
+                b[24..32].copy_from_slice(&run.first.to_le_bytes());
+                b[32..40].copy_from_slice(&run.last.to_le_bytes());
+                b[40..48].copy_from_slice(&run.target.to_le_bytes());
+                emit(&b)
+            }
+        }
     }
     /// Its place in the frame.
     pub fn index(&self) -> u32 {
         self.0.index
     }
+}
+
+/// Records that follow each other without a gap on both sides: source offsets of the
+/// first and the last, and the target offset of the first.
+#[derive(Clone, Copy)]
+pub struct Run {
+    pub first: i64,
+    pub last: i64,
+    pub target: i64,
 }
 
 /// Outcomes of translations.

@@ -37,13 +37,20 @@ func (g *guest) assigned(position, end int64) {
 // where asks where on the target a group of t-0 goes on.
 func (g *guest) where(offset, position, end int64) answer {
 	g.t.Helper()
+	a, _ := g.whereBy(offset, position, end)
+	return a
+}
+
+// whereBy asks also by which run.
+func (g *guest) whereBy(offset, position, end int64) (answer, abi.Run) {
+	g.t.Helper()
 	g.frame.Begin(abi.OnGroups, 0)
 	g.frame.Group(abi.Group{Group: "g", Topic: "t", Offset: offset, LogStart: -1, Position: position, TargetEnd: end, LeaderEpoch: -1})
 	emits, err := g.call(abi.OnGroups)
 	if err != nil || len(emits) != 1 {
 		g.t.Fatalf("%v, %v", emits, err)
 	}
-	return answer{emits[0].Offset, emits[0].Outcome, emits[0].Reason}
+	return answer{emits[0].Offset, emits[0].Outcome, emits[0].Reason}, emits[0].Run
 }
 
 // What is kept, byte by byte: whoever changes this has to change the schema.
@@ -161,20 +168,21 @@ func TestRules(t *testing.T) {
 		do     func()
 		offset int64
 		want   answer
+		by     abi.Run
 	}{
-		{"nothing told", func() {}, 0, answer{-1, abi.NoOffset, abi.NotKnown}},
-		{"records", func() { g.commit(0, run(10, 19, 5)) }, 10, exact(5)},
-		{"in the run", nil, 15, exact(10)},
-		{"before it", nil, 9, answer{-1, abi.NoOffset, abi.BeforeFirst}},
-		{"negative", nil, -5, answer{-1, abi.NoOffset, abi.BeforeFirst}},
-		{"the head", nil, 20, exact(15)},
-		{"past the head", nil, 21, bound(15, abi.Ahead)},
-		{"far past it", nil, math.MaxInt64, bound(15, abi.Ahead)},
-		{"again, with another place", func() { g.commit(0, run(15, 21, 30)) }, 15, exact(30)},
-		{"before that", nil, 14, exact(9)},
-		{"the target has lost the end", func() { g.commit(0, run(22, 22, 12)) }, 19, bound(10, abi.InUnknown)},
-		{"the target has lost it, and something new is there", nil, 12, exact(7)},
-		{"offsets that are none", func() { g.commit(0, run(math.MaxInt64-9, math.MaxInt64-1, 40)) }, 22, exact(12)},
+		{"nothing told", func() {}, 0, answer{-1, abi.NoOffset, abi.NotKnown}, abi.Run{}},
+		{"records", func() { g.commit(0, run(10, 19, 5)) }, 10, exact(5), of(10, 19, 5)},
+		{"in the run", nil, 15, exact(10), of(10, 19, 5)},
+		{"before it", nil, 9, answer{-1, abi.NoOffset, abi.BeforeFirst}, abi.Run{}},
+		{"negative", nil, -5, answer{-1, abi.NoOffset, abi.BeforeFirst}, abi.Run{}},
+		{"the head", nil, 20, exact(15), of(10, 19, 5)},
+		{"past the head", nil, 21, bound(15, abi.Ahead), of(10, 19, 5)},
+		{"far past it", nil, math.MaxInt64, bound(15, abi.Ahead), of(10, 19, 5)},
+		{"again, with another place", func() { g.commit(0, run(15, 21, 30)) }, 15, exact(30), of(15, 21, 30)},
+		{"before that", nil, 14, exact(9), of(10, 14, 5)},
+		{"the target has lost the end", func() { g.commit(0, run(22, 22, 12)) }, 19, bound(10, abi.InUnknown), of(10, 14, 5)},
+		{"the target has lost it, and something new is there", nil, 12, exact(7), of(10, 14, 5)},
+		{"offsets that are none", func() { g.commit(0, run(math.MaxInt64-9, math.MaxInt64-1, 40)) }, 22, exact(12), of(22, 22, 12)},
 	} {
 		if c.do != nil {
 			c.do()
@@ -183,8 +191,8 @@ func TestRules(t *testing.T) {
 		if c.offset > 21 && c.offset < 100 {
 			position = 22
 		}
-		if got := g.where(c.offset, position, -1); got != c.want {
-			t.Errorf("%s: offset %d: %v, want %v; kept: %s", c.what, c.offset, got, c.want, g.kept())
+		if got, by := g.whereBy(c.offset, position, -1); got != c.want || by != c.by {
+			t.Errorf("%s: offset %d: %v by %+v, want %v by %+v; kept: %s", c.what, c.offset, got, by, c.want, c.by, g.kept())
 		}
 	}
 }

@@ -56,8 +56,17 @@ func TestCrashInAFlush(t *testing.T) {
 					break
 				}
 			}
-			if got := g.where(o, upto, -1); got.outcome != abi.Exact || got.offset != want && want != end {
+			got, by := g.whereBy(o, upto, -1)
+			if got.outcome != abi.Exact || got.offset != want && want != end {
 				t.Fatalf("offset %d of %d: %v, want %d; kept: %s", o, upto, got, want, g.kept())
+			}
+			for i := range by.Records {
+				if dst, ok := at[by.First+i]; !ok || dst != by.Target+i {
+					t.Fatalf("offset %d of %d: %v by %+v, which has no record %d there; kept: %s", o, upto, got, by, by.First+i, g.kept())
+				}
+			}
+			if by.Records == 0 && got.offset > 0 {
+				t.Fatalf("offset %d of %d: %v by no run; kept: %s", o, upto, got, g.kept())
 			}
 		}
 	}

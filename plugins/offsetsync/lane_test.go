@@ -126,8 +126,8 @@ func (h *hosted) transactions(k plugins.Key, first, n, each int64) {
 	h.round(true)
 }
 
-// exactly asks about an offset of many transactions.
-func (h *hosted) exactly(k plugins.Key, offsets ...int64) {
+// exactly asks about offsets of n transactions.
+func (h *hosted) exactly(k plugins.Key, n int64, offsets ...int64) {
 	h.t.Helper()
 	var asked []plugins.GroupOffset
 	for _, o := range offsets {
@@ -138,7 +138,9 @@ func (h *hosted) exactly(k plugins.Key, offsets ...int64) {
 		h.t.Fatal(err)
 	}
 	for i, o := range offsets {
-		if want := (plugins.Translation{Offset: 10*(o/11) + o%11, Outcome: abi.Exact, Plugin: Name}); got[i] != want {
+		by := min((o+1)/11, n-1) // a marker goes to the one after it
+		want := plugins.Translation{Offset: 10*(o/11) + o%11, Outcome: abi.Exact, Run: of(11*by, 11*by+9, 10*by), Plugin: Name}
+		if got[i] != want {
 			h.t.Errorf("offset %d becomes %+v, want %+v", o, got[i], want)
 		}
 	}
@@ -160,7 +162,7 @@ func TestDaysBehind(t *testing.T) {
 		for o := int64(0); o < 11*n; o += 1 + n/70 {
 			offsets = append(offsets, o)
 		}
-		h.exactly(k, append(offsets, 11*n-1, 11*n)...)
+		h.exactly(k, n, append(offsets, 11*n-1, 11*n)...)
 	}
 	check(n)
 	if err := h.Swap(t.Context(), h.load()); err != nil {
@@ -179,12 +181,13 @@ func TestDaysBehind(t *testing.T) {
 	}
 }
 
-// Whoever takes the built-in's name takes its place, state and all.
+// Whoever takes the built-in's name takes its place, state and all. This one says of no
+// answer which run it goes by.
 func TestReplaced(t *testing.T) {
 	h, k := host(t, nil), plugins.Key{Topic: "t"}
 	h.assign(k, -1, 0)
 	h.transactions(k, 0, 10, 100)
-	h.exactly(k, 15)
+	h.exactly(k, 10, 15)
 	var err error
 	if h.spec.Binary, err = plugins.Read("../testdata/nearest.wasm", ""); err != nil {
 		t.Fatal(err)

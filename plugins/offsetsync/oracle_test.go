@@ -44,6 +44,9 @@ func (a answer) String() string {
 	return fmt.Sprintf("%s %d (%d)", [...]string{"none", "exact", "bound"}[a.outcome], a.offset, a.reason)
 }
 
+// noRecord is the record that an answer goes by which goes by none.
+const noRecord = -1
+
 func exact(offset int64) answer { return answer{offset, abi.Exact, abi.NoReason} }
 
 // bound is one behind the last record that is known; before the first one, all there is.
@@ -148,43 +151,44 @@ func (o *oracle) rewind(dst int64) {
 }
 
 // last is where on the target one is behind the last record before an offset, and by
-// what that is known.
-func (o *oracle) last(before int64) (int64, kind) {
+// what that is known: by that record, or by a mark.
+func (o *oracle) last(before int64) (dst int64, by kind, at int64) {
 	for x := before; x >= o.first; x-- {
 		if dst, ok := o.marks[x]; ok {
-			return dst, record
+			return dst, record, noRecord
 		}
 		if k := o.kind(x - 1); k == record || k == point {
-			return o.at[x-1].dst + 1, k
+			return o.at[x-1].dst + 1, k, x - 1
 		}
 	}
 	if before < o.first {
-		return -1, unknown
+		return -1, unknown, noRecord
 	}
-	return o.floor, unknown
+	return o.floor, unknown, noRecord
 }
 
 // translate is what a group is told that has read up to an offset, where everything
-// up to position is copied.
-func (o *oracle) translate(offset, position int64) answer {
+// up to position is copied; and the record that it goes by: the one that it goes to, or
+// behind.
+func (o *oracle) translate(offset, position int64) (answer, int64) {
 	if o.covered < 0 {
-		return answer{-1, abi.NoOffset, abi.NotKnown}
+		return answer{-1, abi.NoOffset, abi.NotKnown}, noRecord
 	}
 	for x := offset; x < o.covered; x++ {
 		switch o.kind(x) {
 		case record:
-			return exact(o.at[x].dst)
+			return exact(o.at[x].dst), x
 		case point:
-			return bound(o.at[x].dst, abi.BeforeFirst)
+			return bound(o.at[x].dst, abi.BeforeFirst), x
 		case unknown:
-			dst, k := o.last(x)
+			dst, k, at := o.last(x)
 			if k == point {
-				return bound(dst, abi.BeforeFirst)
+				return bound(dst, abi.BeforeFirst), at
 			}
-			return bound(dst, abi.InUnknown)
+			return bound(dst, abi.InUnknown), at
 		}
 	}
-	dst, by := o.last(o.covered)
+	dst, by, at := o.last(o.covered)
 	sure := by == record && position < o.covered && offset <= o.covered
 	for x := o.covered; sure; x-- { // only what is empty since that record
 		if _, ok := o.marks[x]; ok || o.kind(x-1) == record {
@@ -194,11 +198,21 @@ func (o *oracle) translate(offset, position int64) answer {
 	}
 	switch {
 	case sure:
-		return exact(dst)
+		return exact(dst), at
 	case offset > max(o.covered, position+1):
-		return bound(dst, abi.Ahead)
+		return bound(dst, abi.Ahead), at
 	case by == point:
-		return bound(dst, abi.BeforeFirst)
+		return bound(dst, abi.BeforeFirst), at
 	}
-	return bound(dst, abi.InUnknown)
+	return bound(dst, abi.InUnknown), at
+}
+
+// has says whether all records of a run are where it says.
+func (o *oracle) has(r abi.Run) bool {
+	for x := r.First; x <= r.Last(); x++ {
+		if k := o.kind(x); k != record && k != point || o.at[x].dst != r.Target+x-r.First {
+			return false
+		}
+	}
+	return true
 }

@@ -233,27 +233,36 @@ func (w *world) ask() {
 			if e.Kind != abi.EmitTranslation || e.Entry != uint32(i) {
 				w.t.Fatalf("answer %d is %v about %d", i, e.Kind, e.Entry)
 			}
-			w.check(m, offsets[i], answer{e.Offset, e.Outcome, e.Reason})
+			w.check(m, offsets[i], answer{e.Offset, e.Outcome, e.Reason}, e.Run)
 		}
 	}
 }
 
-func (w *world) check(m *mirrored, offset int64, got answer) {
+func (w *world) check(m *mirrored, offset int64, got answer, run abi.Run) {
 	fail := func(why string) {
-		w.t.Fatalf("%s-%d, offset %d: %v: %s; position %d, target's end %d", m.topic, m.number, offset, got, why, m.position, m.told)
+		w.t.Fatalf("%s-%d, offset %d: %v by %+v: %s; position %d, target's end %d", m.topic, m.number, offset, got, run, why, m.position, m.told)
 	}
 	// What is true, whatever is known.
-	if first, ok := m.first(offset); ok && got.offset > first {
+	x, ok := m.first(offset)
+	if first := m.truth[x]; ok && got.offset > first {
 		fail(fmt.Sprint("it is past ", first))
 	} else if ok && got.outcome == abi.Exact && got.offset != first {
 		fail(fmt.Sprint("the first record at or after it is at ", first))
 	}
+	for i := range run.Records {
+		if dst, ok := m.truth[run.First+i]; !ok || dst != run.Target+i {
+			fail(fmt.Sprint("its run has no record ", run.First+i, " there"))
+		}
+	}
+	if run.Records > 0 && !follows(offset, x, ok, got, run) {
+		fail("it does not follow from its run")
+	}
 	// What the rules say.
-	var want []answer
+	var want []string
 	var right []*oracle
 	for _, o := range m.known {
-		a := o.translate(offset, m.position)
-		if want = append(want, a); w.fits(m, o, offset, got, a) {
+		a, at := o.translate(offset, m.position)
+		if want = append(want, fmt.Sprint(a, " by ", at)); w.fits(m, o, offset, got, a) && w.goesBy(m, o, got, a, run, at) {
 			right = append(right, o)
 		}
 	}
@@ -277,6 +286,11 @@ func (w *world) fits(m *mirrored, o *oracle, offset int64, got, want answer) boo
 		return true
 	case thinned && (small || offset < o.covered && got.offset <= want.offset):
 		return true
+	case w.g.given > 0 && got.outcome == abi.Exact && got.offset == want.offset:
+		// The rules forget what comes after a record that the target has lost. Where that
+		// record had been given up, what is known to be empty after it stays known.
+		_, ok := m.first(offset)
+		return ok // and it was looked at whether it is true
 	}
 	// Next to a point that was read back either reason is as good.
 	either := func(r abi.Reason) bool { return r == abi.InUnknown || r == abi.BeforeFirst }
@@ -284,14 +298,41 @@ func (w *world) fits(m *mirrored, o *oracle, offset int64, got, want answer) boo
 	return points && got.outcome == want.outcome && got.offset == want.offset && either(got.reason) && either(want.reason)
 }
 
-// first is where the first record at or after an offset is, of those that are copied.
+// follows says whether an answer is what a run says: that its record at the offset is
+// there, or its first one where nothing comes before it, or that the group is behind all
+// of it. x is the first record at or after the offset, if there is one.
+func follows(offset, x int64, ok bool, got answer, run abi.Run) bool {
+	switch {
+	case got.outcome == abi.NoOffset:
+		return false
+	case got.outcome == abi.Exact && ok:
+		return run.First <= x && x <= run.Last() && got.offset == run.Target+x-run.First && (x == offset || x == run.First)
+	case got.outcome == abi.Bound && run.First >= offset: // a point that was read back
+		return run.Records == 1 && got.offset == run.Target && ok && run.First == x
+	}
+	return run.Last() < offset && got.offset == run.End()
+}
+
+// goesBy says whether an answer that the rules give goes by the run with the record that
+// they go by, as they know it; or by none, if there is none or it may be forgotten.
+func (w *world) goesBy(m *mirrored, o *oracle, got, want answer, run abi.Run, at int64) bool {
+	switch {
+	case got.outcome != want.outcome || got.offset != want.offset || got.reason == abi.Thinned:
+		return true // something is forgotten that the rules still know
+	case run.Records == 0:
+		return at == noRecord || w.g.given > 0 || at < m.logStart
+	}
+	return run.First <= at && at <= run.Last() && o.has(run)
+}
+
+// first is the first record at or after an offset, of those that are copied.
 func (m *mirrored) first(offset int64) (int64, bool) {
 	for x := offset; x <= m.position; x++ {
-		if dst, ok := m.truth[x]; ok {
-			return dst, true
+		if _, ok := m.truth[x]; ok {
+			return x, true
 		}
 	}
-	return 0, false
+	return noRecord, false
 }
 
 // Random histories of two partitions, told to the plugin as a host does, with

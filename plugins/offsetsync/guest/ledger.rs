@@ -61,7 +61,7 @@ pub fn groups(frame: Frame, table: &mut Table, desk: &mut Desk) -> Result<(), i3
             Some(h) => Open::new(h, g.index(), desk).translate(&g),
             None => Answer::none(mirror::NOT_KNOWN),
         };
-        g.translation(answer.offset, answer.outcome, answer.reason)?;
+        g.translation(answer.offset, answer.outcome, answer.reason, answer.run)?;
     }
     Ok(())
 }
@@ -71,5 +71,5 @@ pub fn no_groups(frame: Frame) -> Result<(), i32> {
     let none = Answer::none(mirror::NOT_KNOWN);
     frame
         .groups()
-        .try_for_each(|g| g.translation(none.offset, none.outcome, none.reason))
+        .try_for_each(|g| g.translation(none.offset, none.outcome, none.reason, none.run))
 }

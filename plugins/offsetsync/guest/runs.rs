@@ -98,9 +98,11 @@ impl<'a> Pieces<'a> {
     }
 
     /// Passes over pieces that end at or before a source offset, for as long as they have
-    /// the commonest form, and says whether there were any.
-    pub fn pass_over(&mut self, offset: i64) -> bool {
+    /// the commonest form, and says whether there were any. The last run of them is put in
+    /// `run`.
+    pub fn pass_over(&mut self, offset: i64, run: &mut Option<Piece>) -> bool {
         let (mut src, mut dst) = (self.end.src, self.end.dst);
+        let (mut tip, mut count) = (self.end, 0);
         let mut left = if dst < 0 { &[] } else { self.rest };
         while let [head, len, rest @ ..] = left {
             let end = src + (head >> 3) as i64 + *len as i64;
@@ -109,7 +111,22 @@ impl<'a> Pieces<'a> {
             }
             src = end;
             dst += *len as i64;
+            if *len > 0 {
+                tip = Point { src, dst };
+                count = *len as i64;
+            }
             left = rest;
+        }
+        if count > 0 {
+            *run = Some(Piece {
+                gap: Gap::Empty,
+                at: Point {
+                    src: tip.src - count,
+                    dst: tip.dst - count,
+                },
+                len: count,
+                placed: true,
+            });
         }
         let any = src > self.end.src;
         if any {
@@ -117,6 +134,20 @@ impl<'a> Pieces<'a> {
             self.end = Point { src, dst };
         }
         any
+    }
+
+    /// The last run that ends at or before a source offset.
+    pub fn last_run(mut self, offset: i64) -> Option<Piece> {
+        let mut run = None;
+        loop {
+            self.pass_over(offset, &mut run);
+            match self.next() {
+                Some(p) if p.end().src > offset => return run,
+                Some(p) if p.len > 0 => run = Some(p),
+                Some(_) => {}
+                None => return run,
+            }
+        }
     }
 
     /// How many bytes are left.
