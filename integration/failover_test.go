@@ -263,6 +263,10 @@ func (k *kafka) groupsFailOver(e *contract.Env) {
 	p.GroupsFollow(topics, names)
 	more() // so that those at the head have something to go on with
 	p.CaughtUp(topics...)
+	copied := map[string][]contract.Copied{}
+	for _, topic := range topics {
+		copied[topic] = p.Copied(topic)
+	}
 	stayed := k.stayed(e, topics)
 	k.wantGoOn(e, p.TargetName(""), topics, groups, stayed,
 		way{"where the group is on the target", func(stopped) string { return "group" }},
@@ -270,6 +274,14 @@ func (k *kafka) groupsFailOver(e *contract.Env) {
 		way{"where mirror translate says", onlyConsumers(func(g stopped) string {
 			var offsets []string
 			for _, o := range p.Translate(g.name).Partitions {
+				c, r := copied[o.Topic][o.Partition], o.Run
+				if r == nil {
+					if !c.Empty() {
+						e.Errorf("group %s, %s/%d: no run is told that %d becomes %d by", g.name, o.Topic, o.Partition, o.Source, o.Offset)
+					}
+				} else if wrong := c.Misplaced(r.First, r.Last, r.Target); wrong != "" {
+					e.Errorf("group %s, %s/%d: of the run that %d becomes %d by, %+v, %s", g.name, o.Topic, o.Partition, o.Source, o.Offset, *r, wrong)
+				}
 				offsets = append(offsets, fmt.Sprintf("%s/%d=%d", o.Target, o.Partition, o.Offset))
 			}
 			return "offsets " + strings.Join(offsets, ",")

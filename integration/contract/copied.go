@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -66,6 +67,23 @@ func (c Copied) Runs() (n int) {
 		}
 	}
 	return n
+}
+
+// Misplaced says what is wrong with a run: that the source's offsets from first to last
+// are records, and these one by one the records of the target from an offset on. "" says
+// that it is so.
+func (c Copied) Misplaced(first, last, target int64) string {
+	i, _ := slices.BinarySearch(c.source, first)
+	j, _ := slices.BinarySearchFunc(c.copies, target, func(r copyOf, at int64) int { return cmp.Compare(r.offset, at) })
+	for n := range last - first + 1 {
+		switch at := int(n); {
+		case i+at >= len(c.source) || c.source[i+at] != first+n:
+			return fmt.Sprintf("the source has no record at %d", first+n)
+		case j+at >= len(c.copies) || c.copies[j+at] != copyOf{target + n, i + at}:
+			return fmt.Sprintf("the record at %d is not at %d on the target", first+n, target+n)
+		}
+	}
+	return ""
 }
 
 // identity tells a record from all others of its partition.

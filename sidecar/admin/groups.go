@@ -119,11 +119,14 @@ func table(w io.Writer, rows [][]string) {
 // translationText is a group for people: a summary, then a table.
 func translationText(b *strings.Builder, g *status.GroupTranslation) {
 	counts := map[string]int{}
-	rows := [][]string{{"TOPIC", "PARTITION", "OFFSET", "ON TARGET", "OUTCOME", "WHY", "OFFSET SYNC", "CHECKPOINT", "AGE", "GROUP THERE", "SYNC"}}
+	rows := [][]string{{"TOPIC", "PARTITION", "OFFSET", "ON TARGET", "OUTCOME", "WHY", "RUN", "OFFSET SYNC", "CHECKPOINT", "AGE", "GROUP THERE", "SYNC"}}
 	for i := range g.Partitions {
 		p := &g.Partitions[i]
 		counts[p.Outcome]++
-		sync, checkpoint, age := "-", "-", "-"
+		run, sync, checkpoint, age := "-", "-", "-", "-"
+		if p.Run != nil {
+			run = fmt.Sprintf("%d-%d at %d", p.Run.First, p.Run.Last, p.Run.Target)
+		}
 		if p.Nearest != nil {
 			sync = fmt.Sprintf("%d to %d", p.Nearest.Upstream, p.Nearest.Downstream)
 		}
@@ -132,7 +135,7 @@ func translationText(b *strings.Builder, g *status.GroupTranslation) {
 			age = (time.Duration(p.Checkpoint.Age) * time.Second).String()
 		}
 		rows = append(rows, []string{p.Topic, strconv.Itoa(int(p.Partition)), offset(p.Source), offset(p.Offset), p.Outcome, why(p.Reason),
-			sync, checkpoint, age, offset(p.Committed), syncText(p, g.SyncGroups)})
+			run, sync, checkpoint, age, offset(p.Committed), syncText(p, g.SyncGroups)})
 	}
 	fmt.Fprintf(b, "group %s, flow %s: %s\n", g.Group, g.Flow, outcomes(counts))
 	fmt.Fprintf(b, "on the source it is %s, on the target %s; sync_groups is %s\n", state(g.State), state(g.TargetState), map[bool]string{false: "off", true: "on"}[g.SyncGroups])

@@ -30,7 +30,7 @@ func translation() status.GroupTranslation {
 		Flow: "primary->backup", Group: "orders-service", At: at, State: "Stable", TargetState: "Absent",
 		Partitions: []status.TranslatedOffset{
 			{Topic: "orders", Target: "primary.orders", Partition: 0, Source: 100, Metadata: "m", Offset: 97, Outcome: status.OutcomeExact, Plugin: "offset-sync",
-				Nearest: &status.SyncPoint{Upstream: 90, Downstream: 88}, Committed: -1, Would: status.SyncCommit,
+				Run: &status.Run{First: 90, Last: 1089, Target: 87}, Nearest: &status.SyncPoint{Upstream: 90, Downstream: 87}, Committed: -1, Would: status.SyncCommit,
 				Checkpoint: &status.WrittenCheckpoint{Upstream: 100, Downstream: 97, Written: at.Add(-3 * time.Second), Age: 3}},
 			{Topic: "orders", Target: "primary.orders", Partition: 1, Source: 12, Offset: -1, Outcome: status.OutcomeNone, Reason: status.InexactBeforeFirst,
 				Plugin: "offset-sync", Committed: 5, Would: status.SyncHold, Held: status.HeldNone},
@@ -53,9 +53,9 @@ func TestTranslate(t *testing.T) {
 	code, body := get(t, url+"/translate?group=orders-service&topic=orders&flow=primary-%3Ebackup")
 	want := `group orders-service, flow primary->backup: 1 exact, 1 none
 on the source it is Stable, on the target Absent; sync_groups is off
-TOPIC   PARTITION  OFFSET  ON TARGET  OUTCOME  WHY                   OFFSET SYNC  CHECKPOINT  AGE  GROUP THERE  SYNC
-orders  0          100     97         exact    -                     90 to 88     100 to 97   3s   -            would commit 97
-orders  1          12      -          none     before what is known  -            -           -    5            nothing: not translated
+TOPIC   PARTITION  OFFSET  ON TARGET  OUTCOME  WHY                   RUN            OFFSET SYNC  CHECKPOINT  AGE  GROUP THERE  SYNC
+orders  0          100     97         exact    -                     90-1089 at 87  90 to 87     100 to 97   3s   -            would commit 97
+orders  1          12      -          none     before what is known  -              -            -           -    5            nothing: not translated
 no answer: flow x->y: away
 `
 	if code != http.StatusOK || body != want {

@@ -21,10 +21,13 @@ func translateCommand() *cli.Command {
 each mirrored partition that the group has an offset of: the offset on the source; the
 one on the target, and whether it is exact (who goes on there misses nothing and
 repeats nothing), a bound (misses nothing, may repeat some) or not known, and why; the
-offset sync that MirrorMaker would translate by; the checkpoint in the topic and its
-age; what the group has on the target; and what sync_groups does about it, or would do.
-It is how things are now, and changes nothing. A group that several flows follow is
-printed for each. The exit code is 1 where no flow follows such a group.
+run of records that it goes by ("1000-1999 at 880": the source's 1000 to 1999 are the
+target's 880 to 1879, one by one; it has the record that the group goes on at, or is the
+last one that is known before), where the plugin says so; the offset sync that
+MirrorMaker would translate by; the checkpoint in the topic and its age; what the group
+has on the target; and what sync_groups does about it, or would do. It is how things are
+now, and changes nothing. A group that several flows follow is printed for each. The
+exit code is 1 where no flow follows such a group.
 
 Examples:
 

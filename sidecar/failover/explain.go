@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"mirror/abi"
 	"mirror/plugins"
 	"mirror/sidecar/groups"
 	"mirror/sidecar/offsets"
@@ -90,7 +91,7 @@ func stateOf(listed map[string]groups.Group, name string) string {
 func (e *Engine) explained(group string, s *standing, nearest *status.SyncPoint, now time.Time) status.TranslatedOffset {
 	out := status.TranslatedOffset{
 		Topic: s.p.Topic, Target: s.p.Target, Partition: s.p.Partition, Source: s.from.Offset, Metadata: s.from.Metadata,
-		Offset: s.to.Offset, Outcome: outcome(s.to), Reason: inexact(s.to), Plugin: s.to.Plugin, Nearest: nearest,
+		Offset: s.to.Offset, Outcome: outcome(s.to), Reason: inexact(s.to), Plugin: s.to.Plugin, Run: run(s.to.Run), Nearest: nearest,
 		Committed: s.there, Would: s.would, Held: s.held,
 	}
 	e.mu.Lock()
@@ -100,6 +101,14 @@ func (e *Engine) explained(group string, s *standing, nearest *status.SyncPoint,
 		out.Checkpoint = &status.WrittenCheckpoint{Upstream: k.up, Downstream: k.down, Written: at.UTC(), Age: max(now.Sub(at).Seconds(), 0)}
 	}
 	return out
+}
+
+// run is a run as it is shown, nil: none.
+func run(r abi.Run) *status.Run {
+	if r.Records == 0 {
+		return nil
+	}
+	return &status.Run{First: r.First, Last: r.Last(), Target: r.Target}
 }
 
 // marked is the checkpoint of a group, nil: none. The caller holds the lock.

@@ -19,15 +19,18 @@ import (
 func said(g status.GroupTranslation) string {
 	var all []string
 	for _, p := range g.Partitions {
-		checkpoint, sync := "-", "-"
+		checkpoint, sync, run := "-", "-", "-"
 		if p.Checkpoint != nil {
 			checkpoint = fmt.Sprintf("%d>%d", p.Checkpoint.Upstream, p.Checkpoint.Downstream)
 		}
 		if p.Nearest != nil {
 			sync = fmt.Sprintf("%d>%d", p.Nearest.Upstream, p.Nearest.Downstream)
 		}
-		all = append(all, strings.TrimSpace(fmt.Sprintf("%s-%d %d>%d %s %s; sync %s, checkpoint %s, there %d: %s %s",
-			p.Topic, p.Partition, p.Source, p.Offset, p.Outcome, p.Reason, sync, checkpoint, p.Committed, p.Would, p.Held)))
+		if p.Run != nil {
+			run = fmt.Sprintf("%d-%d>%d", p.Run.First, p.Run.Last, p.Run.Target)
+		}
+		all = append(all, strings.TrimSpace(fmt.Sprintf("%s-%d %d>%d %s %s; run %s, sync %s, checkpoint %s, there %d: %s %s",
+			p.Topic, p.Partition, p.Source, p.Offset, p.Outcome, p.Reason, run, sync, checkpoint, p.Committed, p.Would, p.Held)))
 	}
 	return strings.Join(all, "\n")
 }
@@ -42,10 +45,15 @@ func TestExplain(t *testing.T) {
 	l.target.commit("g", "A.orders", 0, 97, "m")
 	l.target.commit("g", "A.other", 0, 999, "")
 	l.answers = func(o plugins.GroupOffset) plugins.Translation {
-		if o.Partition == 1 {
-			return bound(150, abi.Thinned)
+		t := exact(o.Offset - 3)
+		switch {
+		case o.Partition == 1:
+			t = bound(150, abi.Thinned)
+			t.Run = abi.Run{First: 140, Target: 150, Records: 1}
+		case o.Topic == "orders":
+			t.Run = abi.Run{First: 50, Target: 47, Records: 100}
 		}
-		return exact(o.Offset - 3)
+		return t
 	}
 	e := l.engine()
 	e.o.Syncs = func(context.Context) ([]offsets.Sync, error) {
@@ -59,9 +67,9 @@ func TestExplain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `orders-0 100>97 exact ; sync 90>88, checkpoint -, there 97: in_place
-orders-1 200>150 bound thinned; sync -, checkpoint -, there -1: commit
-other-0 300>297 exact ; sync -, checkpoint -, there 999: hold ahead`
+	want := `orders-0 100>97 exact ; run 50-149>47, sync 90>88, checkpoint -, there 97: in_place
+orders-1 200>150 bound thinned; run 140-140>150, sync -, checkpoint -, there -1: commit
+other-0 300>297 exact ; run -, sync -, checkpoint -, there 999: hold ahead`
 	if said(got) != want || got.State != "Empty" || got.TargetState != "Empty" || got.SyncGroups || got.Partitions[0].Metadata != "m" || got.Partitions[0].Plugin != "test" {
 		t.Errorf("%+v\n%s\nwant\n%s", got, said(got), want)
 	}
@@ -72,8 +80,8 @@ other-0 300>297 exact ; sync -, checkpoint -, there 999: hold ahead`
 	l.with(func(l *lab) { l.config.Checkpoints.SyncGroups = config.Switch{On: true} })
 	l.once(e)
 	got, err = e.Explain(t.Context(), "g", "orders")
-	want = `orders-0 100>97 exact ; sync 90>88, checkpoint 100>97, there 97: in_place
-orders-1 200>150 bound thinned; sync -, checkpoint 200>150, there 150: in_place`
+	want = `orders-0 100>97 exact ; run 50-149>47, sync 90>88, checkpoint 100>97, there 97: in_place
+orders-1 200>150 bound thinned; run 140-140>150, sync -, checkpoint 200>150, there 150: in_place`
 	if err != nil || said(got) != want || !got.SyncGroups {
 		t.Errorf("%v\n%s\nwant\n%s", err, said(got), want)
 	}
@@ -81,8 +89,30 @@ orders-1 200>150 bound thinned; sync -, checkpoint 200>150, there 150: in_place`
 	defer leave()
 	l.source.commit("g", "orders", 0, 110, "")
 	got, err = e.Explain(t.Context(), "g", "other")
-	if want = "other-0 300>297 exact ; sync -, checkpoint 300>297, there 999: hold active"; err != nil || said(got) != want || got.TargetState != "Stable" {
+	if want = "other-0 300>297 exact ; run -, sync -, checkpoint 300>297, there 999: hold active"; err != nil || said(got) != want || got.TargetState != "Stable" {
 		t.Errorf("%v\n%+v\nwant\n%s", err, got, want)
+	}
+}
+
+// What the target's log does not bear out is not believed, and no run is shown of it.
+func TestBelieved(t *testing.T) {
+	run := abi.Run{First: 50, Target: 47, Records: 100}
+	by := func(t plugins.Translation, r abi.Run) plugins.Translation { t.Run = r; return t }
+	for _, c := range []struct {
+		what      string
+		end       int64
+		got, want plugins.Translation
+	}{
+		{"what nothing is known of", -1, by(exact(97), run), by(exact(97), run)},
+		{"all of it", 147, by(exact(97), run), by(exact(97), run)},
+		{"the answer, and not the end of the run", 146, by(exact(97), run), exact(97)},
+		{"the end, and not what is behind it", 147, by(exact(147), run), by(exact(147), run)},
+		{"not the answer", 96, by(exact(97), run), none(pastEnd)},
+		{"none", 5, none(abi.NotKnown), none(abi.NotKnown)},
+	} {
+		if got := believed(c.got, c.end); got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.what, got, c.want)
+		}
 	}
 }
 

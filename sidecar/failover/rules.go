@@ -94,10 +94,16 @@ func inexact(t plugins.Translation) string {
 const pastEnd abi.Reason = 0xffff
 
 // believed is an answer that the target's log bears out: a group must never be sent
-// ahead of data.
+// ahead of data. Nor is a run shown that reaches past it.
 func believed(t plugins.Translation, end int64) plugins.Translation {
-	if t.Outcome != abi.NoOffset && end >= 0 && t.Offset > end {
+	if end < 0 {
+		return t
+	}
+	if t.Outcome != abi.NoOffset && t.Offset > end {
 		t.Offset, t.Outcome, t.Reason = -1, abi.NoOffset, pastEnd
+	}
+	if t.Outcome == abi.NoOffset || t.Run.End() > end {
+		t.Run = abi.Run{}
 	}
 	return t
 }

@@ -123,6 +123,9 @@ type TranslatedOffset struct {
 	Outcome  string `json:"outcome"`          // see Outcomes
 	Reason   string `json:"reason,omitempty"` // why it is not exact, see InexactReasons
 	Plugin   string `json:"plugin"`           // whose answer it is
+	// Run is the run of records that the answer goes by; null where it goes by none, or
+	// the plugin does not say.
+	Run *Run `json:"run"`
 	// Nearest is the nearest offset sync at or before Source, which MirrorMaker would
 	// translate by; null where there is none, or none can be read.
 	Nearest *SyncPoint `json:"offset_sync"`
@@ -133,6 +136,14 @@ type TranslatedOffset struct {
 	Committed int64  `json:"target_committed"`
 	Would     string `json:"would"`
 	Held      string `json:"held,omitempty"` // see HeldReasons
+}
+
+// Run is records that follow each other without a gap on both sides: those from First to
+// Last on the source, the first of which is at Target on the target.
+type Run struct {
+	First  int64 `json:"first"`
+	Last   int64 `json:"last"`
+	Target int64 `json:"target_first"`
 }
 
 // SyncPoint is an offset sync: the source record at Upstream is at Downstream.
