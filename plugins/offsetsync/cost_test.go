@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sort"
 	"testing"
 
 	"mirror/plugins"
@@ -149,6 +150,60 @@ func BenchmarkGroups(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(asked)), "ns/group")
+}
+
+// BenchmarkRepeats says what groups repeat after so many transactions of ten records,
+// past the usual limit of a partition's state: how far behind all are exact, how far none
+// repeats more than 31 transactions, and what is repeated in all, at most and on average.
+func BenchmarkRepeats(b *testing.B) {
+	for _, runs := range []int64{3_000_000, 10_000_000, 30_000_000, 100_000_000} {
+		b.Run(fmt.Sprintf("runs=%d", runs), func(b *testing.B) {
+			h := host(b, map[string]any{"mm2_syncs": false})
+			h.mirror(2, 10*int(runs), 1000)
+			// repeats are those of groups in a transaction each.
+			repeats := func(transactions []int64) (worst, sum int64) {
+				var asked []plugins.GroupOffset
+				for _, i := range transactions {
+					asked = append(asked, plugins.GroupOffset{Key: plugins.Key{Topic: "t"}, Group: "g", Offset: 11*i + i%11, LeaderEpoch: -1})
+				}
+				got, err := h.Groups(b.Context(), asked)
+				if err != nil {
+					b.Fatal(err)
+				}
+				for i, a := range asked {
+					n := 10*(a.Offset/11) + a.Offset%11 - got[i].Offset
+					if n < 0 || got[i].Offset < 0 {
+						b.Fatalf("offset %d becomes %+v", a.Offset, got[i])
+					}
+					worst, sum = max(worst, n), sum+n
+				}
+				return worst, sum
+			}
+			// reach is how far behind groups do not repeat more.
+			reach := func(most int64) float64 {
+				return float64(sort.Search(int(runs)-4096, func(behind int) bool {
+					some := make([]int64, 4096)
+					for i := range some {
+						some[i] = runs - 1 - int64(behind) - int64(i)
+					}
+					worst, _ := repeats(some)
+					return worst > most
+				}))
+			}
+			for b.Loop() {
+				b.ReportMetric(reach(0), "exact-behind")
+				b.ReportMetric(reach(310), "310-behind")
+				anywhere := make([]int64, 50_000)
+				r := rand.New(rand.NewPCG(3, 4))
+				for i := range anywhere {
+					anywhere[i] = r.Int64N(runs)
+				}
+				worst, sum := repeats(anywhere)
+				b.ReportMetric(float64(worst), "most-repeated")
+				b.ReportMetric(float64(sum)/float64(len(anywhere)), "repeated")
+			}
+		})
+	}
 }
 
 // BenchmarkCommit is the time of a frame of transactions, with what is kept of them and
