@@ -21,6 +21,7 @@ func (k *kafka) clientScenarios() []contract.Scenario {
 		{Name: "beside-syncs", Real: true, Limit: 3 * time.Minute, Run: k.syncsBesideMirrorMaker},
 		{Name: "read-by-mirrormaker", Real: true, Limit: 3 * time.Minute, Run: k.mirrorMakerReadsOurs},
 		{Name: "failover", Real: true, Limit: 4 * time.Minute, Run: k.groupsFailOver},
+		{Name: "loading", Real: true, Limit: 10 * time.Minute, Run: k.loading},
 		{Name: "syncs", Real: true, Run: k.syncRule},
 	}
 }
