@@ -21,9 +21,9 @@ import (
 type Options struct {
 	// Do reads the config and applies it. It is called by one goroutine.
 	Do func(ctx context.Context, trigger string) status.Reload
-	// Files are watched. It is asked again after each reload, and says with each
-	// file the SHA-256 of what was read of it (zero: nothing), which counts for
-	// files that were not watched before.
+	// Files are watched. It is asked again after each reload, and every ten seconds for
+	// those that are read beside the start. It says with each file the SHA-256 of what
+	// was read of it (zero: nothing), which counts for files that were not watched before.
 	Files func() map[string][sha256.Size]byte
 	// Signals each ask for a reload.
 	Signals <-chan os.Signal
@@ -118,7 +118,8 @@ func (r *Reloader) Run(ctx context.Context) {
 		case <-w.errors(): // it has lost events
 			mayHave()
 		case <-poll.C:
-			if w.look() || w.differs() {
+			w.follow(r.o.Files()) // and a look at them
+			if w.differs() {
 				mayHave()
 			}
 		case <-settled:

@@ -172,6 +172,19 @@ func TestFurtherFiles(t *testing.T) {
 	l.reloads(status.TriggerFile, "config")
 }
 
+// Those that are read beside the start, as plugins are, are watched without a reload;
+// what has become of them since they were read is noticed.
+func TestFilesThatAreKnownLater(t *testing.T) {
+	file := configFile(t, "config")
+	plugin := filepath.Join(t.TempDir(), "plugin.wasm")
+	write(t, plugin, "two")
+	l := start(t, func(r *Reloader) { r.poll = 20 * time.Millisecond }, file)
+	own, _ := read(file)
+	l.watches(map[string][sha256.Size]byte{file: own, plugin: sha256.Sum256([]byte("one"))})
+	l.reloads(status.TriggerFile, "config")
+	l.quiet("config")
+}
+
 // A pipe can be read only once, by who loads the config.
 func TestWhatIsNoFileIsNotRead(t *testing.T) {
 	for _, name := range []string{"/dev/stdin", "/dev/null", t.TempDir(), filepath.Join(t.TempDir(), "nothing")} {
