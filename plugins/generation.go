@@ -108,6 +108,25 @@ func (g *Generation) Modules() (all []Module) {
 	return all
 }
 
+// Minors are the minor versions of the contract that the plugins say they were built for,
+// in the order of the config. It runs no more than what comes before mirror_init. The error
+// is that of a plugin that fails there, or was built for a version that there is not.
+func (g *Generation) Minors(ctx context.Context) (all []int, _ error) {
+	for _, p := range g.programs {
+		i, err := p.instantiate(ctx, 0)
+		if err != nil {
+			return nil, p.named(err)
+		}
+		minor, err := i.version()
+		i.drop()
+		if err != nil {
+			return nil, p.named(err)
+		}
+		all = append(all, minor)
+	}
+	return all, nil
+}
+
 // Schemas are those of the plugins that have state, by name, once there is an instance.
 func (g *Generation) Schemas() map[string]string {
 	all := map[string]string{}

@@ -66,6 +66,20 @@ func noRoom(h abi.Hook) *Failure {
 
 // start makes an instance and calls init. Errors are a *Failure or ctx's.
 func (p *program) start(ctx context.Context, lane int) (*instance, error) {
+	i, err := p.instantiate(ctx, lane)
+	if err != nil {
+		return nil, err
+	}
+	if err := i.greet(); err != nil {
+		i.drop()
+		return nil, err
+	}
+	return i, nil
+}
+
+// instantiate makes an instance that nothing has been called of. Errors are a *Failure
+// or ctx's.
+func (p *program) instantiate(ctx context.Context, lane int) (*instance, error) {
 	i := &instance{p: p, lane: lane, cancel: func() {}}
 	i.clock.began = time.Now()
 	i.within(ctx, initTime)
@@ -86,25 +100,31 @@ func (p *program) start(ctx context.Context, lane int) (*instance, error) {
 		i.fuel = i.module.ExportedGlobal(wasm.FuelGlobal).(api.MutableGlobal)
 		i.stack = i.module.ExportedGlobal(wasm.StackGlobal)
 	}
-	if err := i.greet(); err != nil {
-		i.drop()
-		return nil, err
-	}
 	return i, nil
+}
+
+// version asks which minor version of the contract the guest was built for, and refuses
+// one that there is not.
+func (i *instance) version() (int, error) {
+	if f := i.module.ExportedFunction(abi.ExportInitialize); f != nil {
+		if err := i.invoke(f); err != nil {
+			return 0, i.failed(0, err)
+		}
+	}
+	if err := i.invoke(i.module.ExportedFunction(abi.ExportVersion)); err != nil {
+		return 0, i.failed(0, err)
+	}
+	v := api.DecodeI32(i.words[0])
+	if v < 1 || v > abi.Minor {
+		return 0, &Failure{Status: abi.Unsupported, Text: fmt.Sprintf("it was built for minor version %d, there are 1 to %d: use a plugin for this version of the mirror", v, abi.Minor)}
+	}
+	return int(v), nil
 }
 
 // greet calls what comes before the other hooks.
 func (i *instance) greet() error {
-	if f := i.module.ExportedFunction(abi.ExportInitialize); f != nil {
-		if err := i.invoke(f); err != nil {
-			return i.failed(0, err)
-		}
-	}
-	if err := i.invoke(i.module.ExportedFunction(abi.ExportVersion)); err != nil {
-		return i.failed(0, err)
-	}
-	if v := api.DecodeI32(i.words[0]); v < 1 || v > abi.Minor {
-		return &Failure{Status: abi.Unsupported, Text: fmt.Sprintf("it was built for minor version %d, there are 1 to %d: use a plugin for this version of the mirror", v, abi.Minor)}
+	if _, err := i.version(); err != nil {
+		return err
 	}
 	if i.hooks[abi.OnInit] == nil {
 		return i.p.declared("")

@@ -31,12 +31,12 @@ func pluginCommand() *cli.Command {
 		},
 		Subcommands: []*cli.Command{{
 			Name:      "inspect",
-			Usage:     "what a plugin is, without running it",
+			Usage:     "what a plugin is",
 			ArgsUsage: "FILE",
 			Description: `Checks a .wasm or .wasm.gz as mirror does when it loads it, compiles it, and prints
-its hooks, imports, size, SHA-256, memory and how long compiling took. FILE may be
-offset-sync, the plugin that is built in. The exit code is 1 when mirror would not
-load the file.
+its hooks, imports, the version of the contract that it was built for, size, SHA-256,
+memory and how long compiling took. None of its hooks is called. FILE may be offset-sync,
+the plugin that is built in. The exit code is 1 when mirror would not load the file.
 
 Examples:
 
@@ -53,7 +53,7 @@ type inspected struct {
 	Path           string   `json:"path"`
 	SHA256         string   `json:"sha256"`
 	Bytes          int      `json:"bytes"`
-	ABIMinor       int      `json:"abi_minor"` // the host's, which takes plugins of this and lower ones
+	ABIMinor       int      `json:"abi_minor"` // that it was built for
 	Hooks          []string `json:"hooks"`
 	Imports        []string `json:"imports"`
 	MemoryBytes    int64    `json:"memory_bytes"` // that it begins with
@@ -82,9 +82,13 @@ func inspectPlugin(c *cli.Context) error {
 		return err
 	}
 	took := time.Since(at)
-	loaded.Close()
+	defer loaded.Close()
+	minors, err := loaded.Minors(c.Context)
+	if err != nil {
+		return err
+	}
 	i := inspected{
-		Path: bin.Path, SHA256: fmt.Sprintf("%x", bin.Digest), Bytes: bin.Size, ABIMinor: abi.Minor,
+		Path: bin.Path, SHA256: fmt.Sprintf("%x", bin.Digest), Bytes: bin.Size, ABIMinor: minors[0],
 		Hooks: []string{}, Imports: append([]string{}, module.Imports...), MemoryBytes: int64(module.MemoryPages) << 16, CompileSeconds: took.Seconds(),
 	}
 	for _, h := range module.Hooks {
@@ -113,7 +117,7 @@ func (i *inspected) print(w io.Writer) {
 	line("plugin", "%s", i.Path)
 	line("sha256", "%s", i.SHA256)
 	line("size", "%d bytes", i.Bytes)
-	line("abi", "taken by mirror_v1, minor %d", i.ABIMinor)
+	line("abi", "%s, minor %d; this mirror takes up to %d", abi.Module, i.ABIMinor, abi.Minor)
 	line("hooks", "%s", strings.Join(i.Hooks, ", "))
 	line("imports", "%s", strings.Join(i.Imports, ", "))
 	line("memory", "%d KiB to begin with", i.MemoryBytes>>10)
