@@ -36,21 +36,21 @@ type Status struct {
 type Counters struct {
 	Calls     map[abi.Hook]uint64
 	Failures  map[abi.Status]uint64
-	Time      time.Duration // spent in hooks
-	Emits     uint64        // that were written
-	Skipped   uint64        // ranges that the plugin was not told because of its policy
-	Discarded uint64        // instances
-	LostLines uint64        // of its log, in all lanes
-	Refused   uint64        // puts for which a partition's state had no room
-	Memory    uint32        // bytes that the instance had at last
+	Time      map[abi.Hook]time.Duration // spent in them
+	Emits     uint64                     // that were written
+	Skipped   uint64                     // ranges that the plugin was not told because of its policy
+	Discarded uint64                     // instances
+	LostLines uint64                     // of its log, in all lanes
+	Refused   uint64                     // puts for which a partition's state had no room
+	Memory    uint32                     // bytes that the instance had at last
 }
 
 func (c *Counters) called(h abi.Hook, took time.Duration, memory uint32, f *Failure) {
 	if c.Calls == nil {
-		c.Calls, c.Failures = map[abi.Hook]uint64{}, map[abi.Status]uint64{}
+		c.Calls, c.Time, c.Failures = map[abi.Hook]uint64{}, map[abi.Hook]time.Duration{}, map[abi.Status]uint64{}
 	}
 	c.Calls[h]++
-	c.Time += took
+	c.Time[h] += took
 	c.Memory = memory
 	if f != nil {
 		c.Failures[f.Status]++
@@ -78,7 +78,7 @@ func (l *Lane) Status() (all []Status) {
 
 func (m *member) status() Status {
 	s := Status{Plugin: m.p.spec.Name, Generation: m.p.about.generation, State: Running, Reason: m.trouble, Counters: m.count, Halted: map[Key]error{}}
-	s.Calls, s.Failures = maps.Clone(m.count.Calls), maps.Clone(m.count.Failures)
+	s.Calls, s.Time, s.Failures = maps.Clone(m.count.Calls), maps.Clone(m.count.Time), maps.Clone(m.count.Failures)
 	s.LostLines = m.p.lines.Lost()
 	for _, q := range m.order {
 		s.Waiting += len(q.items)

@@ -52,6 +52,12 @@ func report() status.Report {
 					{Path: status.PathSkipped, Reason: "control", Batches: 2, Records: 2, Bytes: 156},
 				},
 			}},
+			Plugins: []status.Plugin{{
+				Name: "offset-sync", Path: "offset-sync (built in)", SHA256: "9f86", Hooks: []string{"init", "on_commit"}, Generation: 2,
+				State: "halted", Reason: "on_commit: trap (-100): unreachable", Halted: 1, Waiting: 5, Calls: map[string]uint64{"on_commit": 9},
+				Seconds: map[string]float64{"on_commit": 0.25}, Failures: map[string]uint64{"trap": 1}, Emits: 4, Skipped: 3, Memory: 1 << 20,
+				StateBytes: 5000, StateKeys: 12, StateRefused: 2, Series: []status.Series{{Name: "records", Counter: true, Value: 12}},
+			}},
 			Failover: status.Failover{
 				Enabled: true, SyncGroups: true, Topic: "primary.checkpoints.internal", Problem: "group g cannot be read", Updated: time.Date(2026, 1, 31, 12, 0, 6, 0, time.UTC),
 				Groups: map[string]int{status.OutcomeExact: 3, status.OutcomeBound: 1, status.OutcomeNone: 0}, Unreadable: 1,

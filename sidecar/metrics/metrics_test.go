@@ -35,8 +35,8 @@ func report() status.Report {
 			Topics: []status.Topic{{Source: "audit", Target: "primary.audit", Reason: "not authorized"}},
 			Errors: map[string]uint64{status.ErrorProduce: 3},
 			Plugins: []status.Plugin{{
-				Name: "offset-sync", SHA256: "9f86", Generation: 2, State: "retrying", Halted: 1, Waiting: 5, Calls: map[string]uint64{"mirror_on_commit": 9},
-				Failures: map[string]uint64{"trap": 1}, Seconds: 0.25, Emits: 4, Skipped: 3, Memory: 1 << 20, StateBytes: 5000, StateKeys: 12, StateRefused: 2,
+				Name: "offset-sync", SHA256: "9f86", Generation: 2, State: "retrying", Halted: 1, Waiting: 5, Calls: map[string]uint64{"on_commit": 9},
+				Seconds: map[string]float64{"on_commit": 0.25}, Failures: map[string]uint64{"trap": 1}, Emits: 4, Skipped: 3, Memory: 1 << 20, StateBytes: 5000, StateKeys: 12, StateRefused: 2,
 				Series: []status.Series{{Name: "records", Counter: true, Value: 12}, {Name: `depth{of="it"}`, Lane: 1, Value: -3}},
 			}},
 			Failover: status.Failover{

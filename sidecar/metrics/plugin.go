@@ -28,7 +28,7 @@ var (
 	pluginFailures = pluginDesc("mirror_plugin_failures_total",
 		"Calls that failed, by status.", "status")
 	pluginSeconds = pluginDesc("mirror_plugin_seconds_total",
-		"Seconds spent in the plugin's hooks.")
+		"Seconds spent in the plugin's hooks.", "hook")
 	pluginEmits = pluginDesc("mirror_plugin_emits_total",
 		"What the plugin emitted and was written.")
 	pluginSkipped = pluginDesc("mirror_plugin_skipped_ranges_total",
@@ -67,11 +67,11 @@ func collectPlugins(to chan<- prometheus.Metric, f *status.Flow) {
 		gauge(to, pluginWaiting, float64(p.Waiting), f.Name, p.Name)
 		for _, hook := range slices.Sorted(maps.Keys(p.Calls)) {
 			counter(to, pluginCalls, p.Calls[hook], f.Name, p.Name, hook)
+			to <- prometheus.MustNewConstMetric(pluginSeconds, prometheus.CounterValue, p.Seconds[hook], f.Name, p.Name, hook)
 		}
 		for _, s := range slices.Sorted(maps.Keys(p.Failures)) {
 			counter(to, pluginFailures, p.Failures[s], f.Name, p.Name, s)
 		}
-		to <- prometheus.MustNewConstMetric(pluginSeconds, prometheus.CounterValue, p.Seconds, f.Name, p.Name)
 		counter(to, pluginEmits, p.Emits, f.Name, p.Name)
 		counter(to, pluginSkipped, p.Skipped, f.Name, p.Name)
 		gauge(to, pluginMemory, float64(p.Memory), f.Name, p.Name)

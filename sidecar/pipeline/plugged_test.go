@@ -68,6 +68,11 @@ func TestOffsetSyncsAreWritten(t *testing.T) {
 	l.saved("t", 0, 4)
 	l.source.write("t", 0, values("t", 5, 3)...)
 	l.synced("t", 7, 7)
+	for _, hook := range []string{"on_partitions", "on_commit"} {
+		if p := r.Status().Plugins[0]; p.Calls[hook] == 0 || p.Seconds[hook] <= 0 {
+			t.Errorf("%s: called %d times, for %v s", hook, p.Calls[hook], p.Seconds[hook])
+		}
+	}
 	r.stop()
 	if at := l.positionOf("t"); at != 7 {
 		t.Errorf("the position is %d at the end, want 7", at)
@@ -94,27 +99,6 @@ func TestSmallTransactionsAreNotHeldUp(t *testing.T) {
 		l.source.write("t", 0, v)
 		all = append(all, v)
 		l.copied("t", 0, all...)
-	}
-}
-
-// TestSwitchedOffCostsNothing: no topic, no instance, no call.
-func TestSwitchedOffCostsNothing(t *testing.T) {
-	l := newLab(t)
-	l.source.create("t", 1)
-	l.source.write("t", 0, values("t", 0, 5)...)
-	r := l.start()
-	l.copied("t", 0, values("t", 0, 5)...)
-	for _, lane := range r.lanes {
-		if lane.hooks.Load() != nil {
-			t.Error("a lane has plugins")
-		}
-	}
-	if r.generations.Load() != 0 || len(r.Status().Plugins) != 0 {
-		t.Error("plugins were loaded")
-	}
-	r.stop()
-	if l.target.TopicInfo(syncsTopic) != nil {
-		t.Error("a topic of offset syncs was made")
 	}
 }
 

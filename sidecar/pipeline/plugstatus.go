@@ -20,7 +20,7 @@ func (f *Flow) plugins() []status.Plugin {
 	for i, s := range g.specs {
 		all[i] = status.Plugin{
 			Name: s.Name, Path: s.Binary.Path, SHA256: fmt.Sprintf("%x", s.Binary.Digest), Generation: g.number, State: string(plugins.Running),
-			Calls: map[string]uint64{}, Failures: map[string]uint64{}, Series: []status.Series{},
+			Calls: map[string]uint64{}, Seconds: map[string]float64{}, Failures: map[string]uint64{}, Series: []status.Series{},
 		}
 		for _, h := range g.modules[i].Hooks {
 			all[i].Hooks = append(all[i].Hooks, h.String())
@@ -74,7 +74,6 @@ func add(p *status.Plugin, s plugins.Status) {
 	}
 	p.Halted += len(s.Halted)
 	p.Waiting += s.Waiting
-	p.Seconds += s.Time.Seconds()
 	p.Emits += s.Emits
 	p.Skipped += s.Skipped
 	p.Memory += int64(s.Memory)
@@ -83,6 +82,7 @@ func add(p *status.Plugin, s plugins.Status) {
 	p.StateRefused += s.Refused
 	for h, n := range s.Calls {
 		p.Calls[h.String()] += n
+		p.Seconds[h.String()] += s.Time[h].Seconds()
 	}
 	for c, n := range s.Failures {
 		p.Failures[c.String()] += n

@@ -190,13 +190,13 @@ type Plugin struct {
 	// it is still to be told of all of them, in ranges.
 	Halted  int `json:"halted_partitions"`
 	Waiting int `json:"waiting"`
-	// Since the generation was loaded: calls by hook, failures by status, ranges that
-	// it was not told because of its policy, and so on.
-	Calls    map[string]uint64 `json:"calls"`
-	Failures map[string]uint64 `json:"failures"`
-	Seconds  float64           `json:"seconds"`
-	Emits    uint64            `json:"emits"`
-	Skipped  uint64            `json:"skipped_ranges"`
+	// Since the generation was loaded: calls by hook and the time that they took,
+	// failures by status, ranges that it was not told because of its policy, and so on.
+	Calls    map[string]uint64  `json:"calls"`
+	Seconds  map[string]float64 `json:"seconds"`
+	Failures map[string]uint64  `json:"failures"`
+	Emits    uint64             `json:"emits"`
+	Skipped  uint64             `json:"skipped_ranges"`
 	// Memory is that of all instances.
 	Memory int64 `json:"memory_bytes"`
 	// StateBytes and StateKeys are what it keeps of all partitions, the bytes as
