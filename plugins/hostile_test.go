@@ -53,25 +53,40 @@ var hostile = []hostility{
 	{"metrics", abi.OK, ""},
 	{"nostate", abi.OK, ""},
 	{"scribble", abi.OK, ""},
+	{"reenter", abi.OK, ""},
 	{"wasi", abi.OK, ""},
 	{"clock", abi.OK, ""},
 }
 
-// Whatever a guest does in any hook ends, is told apart, and moves no position.
+// Whatever a guest does in any hook ends, is told apart, and moves no position. It harms
+// neither another plugin nor another partition.
 func TestHostileGuests(t *testing.T) {
 	for _, h := range hostile {
 		for _, hook := range []string{"partitions", "commit", "tick"} {
 			t.Run(h.does+" in "+hook, func(t *testing.T) {
 				t.Parallel()
-				s := does(t, "p", hook, h.does, "status", "5")
+				s := does(t, "p", hook, h.does, "status", "5", "only", "0")
 				s.Limits = h.limits()
 				s.Tick = time.Hour
-				b := newBench(t, s)
+				b := newBench(t, s, does(t, "q"))
 				b.assign(0)
 				b.ack(0, copied(10, 19))
+				if hook != "tick" { // which is about all of them
+					b.assign(1)
+					b.ack(1, copied(10, 19))
+				}
 				b.round(true)
 				b.soon(true)
 				checkHostile(t, b, hook, h.status, h.text)
+				if hook != "tick" {
+					b.safe(1, 19)
+				}
+				if q := b.status("q"); q.State != Running || len(q.Failures) != 0 || q.Discarded != 0 {
+					t.Errorf("the other plugin: %+v", q)
+				}
+				if told := strings.Join(b.frames(t, "q"), "; "); !strings.Contains(told, "t/0:10-19→110-119") || hook != "tick" && !strings.Contains(told, "t/1:10-19→110-119") {
+					t.Errorf("the other plugin was told %s", told)
+				}
 			})
 		}
 	}
@@ -187,16 +202,34 @@ func TestHostileAlloc(t *testing.T) {
 			t.Errorf("%s: %v, want %q", does_, why, want)
 		}
 	}
+	// What is for hooks only is refused there, and harms nothing: it gives a bad place else.
+	for _, does_ := range []string{"imports", "wild", "flood", "topic", "garbage"} {
+		b := newBench(t, does(t, "p", "alloc", does_, "schema", "v1", "commit", "nothing"))
+		b.assign(0)
+		b.ack(0, copied(10, 19))
+		b.round(true)
+		b.safe(0, 19)
+		if s := b.status("p"); s.State != Running || s.Emits != 1 { // that of on_partitions
+			t.Errorf("%s: %+v", does_, s)
+		}
+	}
 }
 
-// A guest that ignores its deadline while it ends is ended, too.
+// A guest that ends badly, or ignores its deadline while it ends, is ended, too.
 func TestHostileClose(t *testing.T) {
-	s := does(t, "p", "close", "loop")
-	s.Limits.Call = 20 * time.Millisecond
-	b := newBench(t, s)
-	b.Close(t.Context())
-	if !strings.Contains(b.log(), "did not close well") {
-		t.Error(b.log())
+	for _, does_ := range []string{"loop", "trap", "exit", "fail", "flood", "topic"} {
+		s := does(t, "p", "close", does_)
+		if does_ == "loop" {
+			s.Limits.Call = 20 * time.Millisecond
+		}
+		b := newBench(t, s, does(t, "q"))
+		b.Close(t.Context())
+		if !strings.Contains(b.log(), "did not close well") || !strings.Contains(b.log(), "msg=closing plugin=q") {
+			t.Errorf("%s: %s", does_, b.log())
+		}
+		for _, e := range b.emits["p"] {
+			t.Errorf("%s: it has written %+v", does_, e)
+		}
 	}
 }
 
@@ -284,6 +317,28 @@ func TestMetrics(t *testing.T) {
 	b.Close(t.Context())
 	if all := b.gen.Metrics(); len(all) != 1+maxSeries {
 		t.Errorf("a gauge outlives its lane: %+v", all[:2])
+	}
+}
+
+// What the config does not allow is refused, with all that the call has emitted.
+func TestWhatIsNotAllowed(t *testing.T) {
+	for want, may := range map[string]Allow{
+		"reject (-3): it emits an offset sync, which the config does not allow: set emit.offset_syncs":              {Topics: []string{"frames"}},
+		`reject (-3): it emits a record for topic "frames", which the config does not allow: add it to emit.topics`: {OffsetSyncs: true},
+	} {
+		s := does(t, "p", "partitions", "nothing")
+		s.Emit = may
+		b := newBench(t, s)
+		b.assign(0)
+		b.ack(0, copied(10, 19))
+		b.round(true)
+		b.safe(0, 9)
+		if _, why := b.Halted(key(0)); why == nil || !strings.Contains(why.Error(), want) {
+			t.Errorf("%v, want %q", why, want)
+		}
+		if len(b.emits["p"]) != 0 {
+			t.Errorf("it has written %+v", b.emits["p"])
+		}
 	}
 }
 
