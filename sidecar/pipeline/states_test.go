@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -316,19 +317,8 @@ func TestTheStartOfTheLogIsTold(t *testing.T) {
 	if err = errors.Join(err, rs.Error()); err != nil {
 		t.Fatal(err)
 	}
-	moved := func() (all []abi.Partition) {
-		for _, text := range l.target.values("frames", 0) {
-			f, err := abi.ParseFrame([]byte(text))
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i := range f.Count() {
-				if f.Hook() == abi.OnPartitions && f.Partition(i).Event == abi.LogStartMoved {
-					all = append(all, f.Partition(i))
-				}
-			}
-		}
-		return all
+	moved := func() []abi.Partition {
+		return slices.DeleteFunc(l.events("t"), func(e abi.Partition) bool { return e.Event != abi.LogStartMoved })
 	}
 	eventually(t, "the event", func() string {
 		if len(moved()) == 0 {
