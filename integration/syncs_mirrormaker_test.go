@@ -55,7 +55,7 @@ func (k *kafka) syncsBesideMirrorMaker(e *contract.Env) {
 		flows = append(flows, flow)
 	}
 	m := e.Start(flows...)
-	check := func() {
+	check := func() (alike int) {
 		e.Helper()
 		for i, b := range all {
 			m.Flows[i].CaughtUp(topics...)
@@ -63,11 +63,15 @@ func (k *kafka) syncsBesideMirrorMaker(e *contract.Env) {
 				ours := m.Flows[i].WantSyncs(b.on, b.syncs[1], t)
 				ours.WantNear(e, b.lag)
 				theirs := e.WantSyncs(contract.Synced{Source: e.Source, Target: e.Target, Topic: t, Copy: b.theirs + "." + t, Syncs: b.syncs[0], On: b.on})
-				b.wantSameEnds(e, t, theirs, ours)
+				alike += b.wantSameEnds(e, t, theirs, ours)
 			}
 		}
+		return alike
 	}
-	check()
+	// Of the two copies those of the plain topic and of transactions are laid out alike.
+	if n := check(); n < 2*3 {
+		e.Errorf("%d partitions are laid out alike: the last pairs of too few were compared", n)
+	}
 	then := ends(e, topics)
 	for _, b := range all {
 		e.CheckpointRound(b.theirs, topics[1]) // it has read what there is of offset syncs
@@ -86,10 +90,11 @@ func (k *kafka) syncsBesideMirrorMaker(e *contract.Env) {
 }
 
 // wantSameEnds compares the last pairs of MirrorMaker and the mirror: both are of the
-// same record already, and of the same offset where the copies are laid out alike.
-func (b beside) wantSameEnds(e *contract.Env, topic string, theirs, ours *contract.Syncs) {
+// same record already, and of the same offset where the copies are laid out alike. It
+// says of how many partitions they are.
+func (b beside) wantSameEnds(e *contract.Env, topic string, theirs, ours *contract.Syncs) (alike int) {
 	e.Helper()
-	alike, pairs := 0, [2]int{}
+	pairs := [2]int{}
 	layout := func(rs []*kgo.Record) (all []int64) {
 		for _, r := range rs {
 			all = append(all, r.Offset)
@@ -115,4 +120,5 @@ func (b beside) wantSameEnds(e *contract.Env, topic string, theirs, ours *contra
 		}
 	}
 	e.Logf("%s.%s: %d pairs of MirrorMaker, %d of the mirror, %d partitions laid out alike", b.ours, topic, pairs[0], pairs[1], alike)
+	return alike
 }

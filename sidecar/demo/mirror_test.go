@@ -3,6 +3,7 @@ package demo_test
 import (
 	"bytes"
 	"log/slog"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,9 @@ import (
 	"mirror/sidecar/config"
 	"mirror/sidecar/demo"
 )
+
+// wentOn is a summary of a group that has read on both sides.
+var wentOn = regexp.MustCompile(`(?m)^Consumer group billing read [1-9][0-9,]* records on primary, failed over, and went on with [1-9][0-9,]* on backup: 0 lost, 0 repeated\.$`)
 
 // The demo as it is: the real mirror, with every kind of traffic.
 func TestRealMirror(t *testing.T) {
@@ -24,6 +28,9 @@ func TestRealMirror(t *testing.T) {
 	})
 	if err != nil || !strings.Contains(out.String(), "\nAll ") {
 		t.Errorf("%v\n%s", err, out.String())
+	}
+	if !wentOn.MatchString(out.String()) {
+		t.Errorf("the group did not fail over:\n%s", out.String())
 	}
 	if logged.Len() > 0 {
 		t.Errorf("a healthy mirror warns of something:\n%s", logged.String())
