@@ -115,6 +115,8 @@ type demo struct {
 
 // run starts the parts one after the other and stops them in reverse.
 func (d *demo) run(ctx context.Context) (err error) {
+	d.group = newGroup(d.mirror, d.policy.Target, d.CatchUp)
+	defer d.group.leave()
 	m := start(ctx, d.mirror)
 	defer func() { err = errors.Join(err, m.stop()) }()
 
@@ -141,7 +143,6 @@ func (d *demo) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer d.comparison.Stop()
-	d.group = newGroup(d.mirror, d.policy.Target, d.CatchUp)
 	return d.show(ctx, m)
 }
 

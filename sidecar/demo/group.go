@@ -33,8 +33,9 @@ type group struct {
 	name           func(topic string) string
 	patience       time.Duration // with the mirror, when the group moves
 
-	work sync.WaitGroup
-	stop func() // ends the reading, to the end or not
+	work   sync.WaitGroup
+	stop   func()      // ends the reading, to the end or not
+	member *kgo.Client // on the target, nil: it did not get there
 
 	mu         sync.Mutex
 	at         string // the cluster that it reads at; "": it is on its way
@@ -97,6 +98,14 @@ func (g *group) start(ctx, home context.Context) {
 func (g *group) finish() {
 	g.stop()
 	g.work.Wait()
+}
+
+// leave ends the membership on the target, once the mirror has ended: to the mirror,
+// a member that comes and goes between two of its looks is one to warn of.
+func (g *group) leave() {
+	if g.member != nil {
+		g.member.Close()
+	}
 }
 
 // behind is how many of so many records of a topic the group has not come to yet; 0 where
@@ -220,7 +229,7 @@ func (g *group) readTarget(ctx, rest context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer client.Close()
+	g.member = client
 	g.mu.Lock()
 	g.at = to
 	for _, p := range g.partitions {

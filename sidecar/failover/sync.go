@@ -116,8 +116,8 @@ func (e *Engine) notice(views []*view) {
 		}
 		if left != nil && ours > 0 && left.visited(v.kind) {
 			e.counts.crossed++
-			e.o.Log.Warn("a member of the group came and went on the target while the mirror committed for it: "+
-				"what it committed before that is overwritten, and may be read again", "group", v.name)
+			e.o.Log.Warn("a member of the group came and went on the target around a commit of the mirror's: "+
+				"if it committed just before that, this is overwritten, and may be read again", "group", v.name)
 		}
 	}
 }
