@@ -12,33 +12,58 @@ import (
 	"mirror/abi"
 )
 
-// BenchmarkHook is a call of on_commit, with ranges that go on from call to call: of
-// guests in three languages that emit an offset sync for each entry, and of the
-// built-in plugin, which emits what it finds due.
-func BenchmarkHook(b *testing.B) {
-	for _, guest := range []struct {
-		name, file string
-		each       bool // an emit for each entry
-	}{{"c", "testdata/syncs-c.wasm", true}, {"rust", "testdata/syncs-rust.wasm", true}, {"go", "", true}, {"built-in", "offsetsync/offsetsync.wasm", false}} {
-		spec := goSpec(b, "")
-		if guest.file != "" {
-			file, err := os.ReadFile(guest.file)
-			if err != nil {
-				b.Fatal(err)
-			}
-			if spec.Binary, err = Embedded(guest.name, file); err != nil {
-				b.Fatal(err)
-			}
-			spec.Config = nil
-		}
-		g := load(b, newRecord(), spec)
-		defer g.Close()
-		i, err := g.programs[0].start(context.Background(), 0)
+// hooked are the guests whose hook is measured: in three languages ones that emit an
+// offset sync for each entry, and the built-in plugin, which emits what it finds due.
+var hooked = []struct {
+	name, file string // "": the one in Go, which is built
+	each       bool   // an emit for each entry
+}{{"c", "testdata/syncs-c.wasm", true}, {"rust", "testdata/syncs-rust.wasm", true}, {"go", "", true}, {"built-in", "offsetsync/offsetsync.wasm", false}}
+
+// begin starts an instance of one of hooked.
+func begin(t testing.TB, name, file string) *instance {
+	t.Helper()
+	spec := goSpec(t, "")
+	if file != "" {
+		module, err := os.ReadFile(file)
 		if err != nil {
-			b.Fatal(err)
+			t.Fatal(err)
 		}
+		if spec.Binary, err = Embedded(name, module); err != nil {
+			t.Fatal(err)
+		}
+		spec.Config, spec.Emit.Groups = nil, true // which the built-in one needs
+	}
+	g := load(t, newRecord(), spec)
+	t.Cleanup(g.Close)
+	i, err := g.programs[0].start(context.Background(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(i.drop)
+	return i
+}
+
+// What is measured does what it should.
+func TestHooksThatAreMeasured(t *testing.T) {
+	for _, guest := range hooked {
+		i := begin(t, guest.name, guest.file)
+		f := ranges(i.p, 100)
+		for range 3 {
+			emits, err := i.tell(context.Background(), f.hook, 0, 0, f.about, f.fill)
+			if err != nil || guest.each && len(emits) != 100 || len(emits) == 0 {
+				t.Errorf("%s: %d emits, %v", guest.name, len(emits), err)
+			}
+			goOn(f)
+		}
+	}
+}
+
+// BenchmarkHook is a call of on_commit, with ranges that go on from call to call.
+func BenchmarkHook(b *testing.B) {
+	for _, guest := range hooked {
+		i := begin(b, guest.name, guest.file)
 		for _, entries := range []int{1, 100, 1000} {
-			f := ranges(entries)
+			f := ranges(i.p, entries)
 			b.Run(fmt.Sprintf("%s/%d", guest.name, entries), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
@@ -60,10 +85,15 @@ const (
 )
 
 // ranges is a frame of so many entries of a hundred records, over twenty partitions.
-func ranges(entries int) *frame {
+func ranges(p *program, entries int) *frame {
 	f := &frame{hook: abi.OnCommit}
+	qs := make([]*queue, partitionsOfBench)
+	for n := range qs {
+		k := key(int32(n))
+		qs[n] = &queue{key: k, state: newState(k, p), view: Event{TargetTopic: "a.t"}}
+	}
 	for n := range entries {
-		q := &queue{key: key(int32(n % partitionsOfBench)), view: Event{TargetTopic: "a.t"}}
+		q := qs[n%partitionsOfBench]
 		first := int64(n/partitionsOfBench) * recordsOfEntry
 		r := copied(first, first+recordsOfEntry-1)
 		f.addRange(q, &r)
@@ -115,7 +145,7 @@ func stall(b *testing.B, what string) (longest time.Duration) {
 			b.Fatal(err)
 		}
 		defer i.drop()
-		f := ranges(1)
+		f := ranges(g.programs[0], 1)
 		go func() {
 			_, err := i.tell(context.Background(), f.hook, 0, 0, f.about, f.fill)
 			ended <- err
