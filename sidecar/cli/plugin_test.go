@@ -60,6 +60,31 @@ func TestPluginInspectRefuses(t *testing.T) {
 	}
 }
 
+// A file is validated with its plugins: they are loaded and have to take their config,
+// with no cluster at hand.
+func TestValidateLoadsPlugins(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "later.wasm")
+	if err := os.WriteFile(path, []byte(later), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sparse, err := filepath.Abs("../../plugins/testdata/syncs-c.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, tables := range map[string]string{
+		"it was built for minor version 2, there are 1 to 1": "[[flows.plugins]]\nname = 'offset-sync'\npath = '" + path + "'\n",
+		"nowhere.wasm: no such file":                         "[[flows.plugins]]\nname = 'audit'\npath = '/nowhere.wasm'\n",
+		`config: lag_max is "many"`:                          "[[flows.plugins]]\nname = 'offset-sync'\nconfig = { lag_max = 'many' }\n",
+		"flows[0].checkpoints.enabled: cannot be: none of the plugins exports mirror_on_groups": "[flows.checkpoints]\nenabled = true\n" +
+			"[[flows.plugins]]\nname = 'offset-sync'\npath = '" + sparse + "'\n",
+	} {
+		code, stdout, stderr := mirrorWith("validate", "-c", file(t, twoClusters+tables))
+		if code != 1 || stdout != "" || !strings.Contains(stderr, want) {
+			t.Errorf("exit code %d, want %q in\n%s%s", code, want, stdout, stderr)
+		}
+	}
+}
+
 // later is the smallest module that says it was built for minor version 2: a memory,
 // mirror_abi_1 and mirror_alloc.
 const later = "\x00asm\x01\x00\x00\x00" +
