@@ -11,6 +11,7 @@ import (
 
 	"mirror/sidecar/config"
 	"mirror/sidecar/pipeline"
+	"mirror/sidecar/reload"
 	"mirror/sidecar/status"
 )
 
@@ -18,6 +19,9 @@ import (
 type configured struct {
 	now    *config.Config
 	status status.Config
+	// wanted are the files of plugins that a refused config names, as they were then: one
+	// that comes or changes may make it a good one.
+	wanted map[string][sha256.Size]byte
 }
 
 func newConfigured(c *config.Config) configured {
@@ -37,15 +41,36 @@ func (m *Mirror) Reload(ctx context.Context, trigger string, load func() (*confi
 		At: time.Now(), Trigger: trigger, Result: status.ReloadApplied,
 		Applied: []config.Change{}, NeedsRestart: []config.Change{}, Problems: []string{},
 	}
+	var wanted map[string][sha256.Size]byte
 	next, err := load()
 	if err == nil {
+		wanted = pluginFiles(next) // before they are read: what changes meanwhile will differ
 		err = m.turn(ctx, next, &r)
 	}
 	if err != nil {
 		r.Result, r.Problems = status.ReloadRefused, config.Problems(err)
+	} else {
+		wanted = nil
 	}
+	m.mu.Lock()
+	m.config.wanted = wanted
+	m.mu.Unlock()
 	m.record(&r)
 	return r
+}
+
+// pluginFiles are the files of a config's plugins, with their SHA-256, zero where there is
+// none.
+func pluginFiles(c *config.Config) map[string][sha256.Size]byte {
+	files := map[string][sha256.Size]byte{}
+	for i := range c.Flows {
+		for _, p := range c.Flows[i].Plugins {
+			if !p.BuiltIn() {
+				files[p.Path], _ = reload.Digest(p.Path)
+			}
+		}
+	}
+	return files
 }
 
 // turn makes what runs into next, as far as it can be. On an error nothing has
@@ -158,12 +183,13 @@ func described(c config.Change) []any {
 	return args
 }
 
-// Files are those that the mirror is made of, so that a change of one calls for a
-// reload, and the SHA-256 of what is in force.
+// Files are those that the mirror is made of, or would be if its config were not refused, so
+// that a change of one calls for a reload; and the SHA-256 of what is in force of them.
 func (m *Mirror) Files() map[string][sha256.Size]byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	files := map[string][sha256.Size]byte{m.config.now.File: m.config.now.Digest}
+	maps.Copy(files, m.config.wanted)
 	for _, f := range m.flows {
 		maps.Copy(files, f.PluginFiles())
 	}

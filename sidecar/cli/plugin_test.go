@@ -146,6 +146,39 @@ func TestAPluginsFileReloads(t *testing.T) {
 	runs(second, 2)
 }
 
+// A config that is refused for a plugin is tried again once that plugin's file is there.
+func TestAPluginsFileThatIsMissingAndComes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "observer.wasm")
+	config := file(t, embeddedFlow)
+	_, stderr := runMirror(t, config)
+	change(t, config, embeddedFlow+fmt.Sprintf("[[flows.plugins]]\nname = 'observer'\npath = '%s'\nemit = { offset_syncs = true }\n", path))
+	refused := func(why string) {
+		t.Helper()
+		for deadline := time.After(30 * time.Second); !strings.Contains(stderr.String(), why); {
+			select {
+			case <-stderr.wrote:
+			case <-deadline:
+				t.Fatalf("no %q in\n%s", why, stderr)
+			}
+		}
+	}
+	refused("no such file")
+	if err := os.WriteFile(path, []byte(later), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused("it was built for minor version 2")
+	module, err := os.ReadFile("../../plugins/testdata/syncs-c.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, module, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := stderr.await(t, "the config is reloaded"); r["trigger"] != "file" || r["applied"] != 1.0 {
+		t.Errorf("%v", r)
+	}
+}
+
 // statusOf asks a running mirror.
 func statusOf(t *testing.T, address string) (r status.Report) {
 	t.Helper()

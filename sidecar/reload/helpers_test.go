@@ -47,7 +47,7 @@ func start(t *testing.T, change func(*Reloader), file string) *lab {
 func launch(t *testing.T, change func(*Reloader), file string) *lab {
 	t.Helper()
 	l := &lab{T: t, signals: make(chan os.Signal, 1), done: make(chan reloaded, 100)}
-	digest, _ := read(file)
+	digest, _ := Digest(file)
 	l.watches(map[string][sha256.Size]byte{file: digest})
 	l.Reloader = New(Options{
 		Do: func(_ context.Context, trigger string) status.Reload {

@@ -69,7 +69,7 @@ func (w *watch) look() (fresh bool) {
 	}
 	w.rewatch()
 	for _, file := range w.files {
-		c, ok := read(file)
+		c, ok := Digest(file)
 		fresh = fresh || ok && c != w.seen[file]
 		if ok {
 			w.seen[file] = c
@@ -100,7 +100,9 @@ func (w *watch) rewatch() {
 	}
 }
 
-func read(file string) (c content, ok bool) {
+// Digest is the SHA-256 of a file's bytes; false: it is not there to be read, or is no
+// regular file.
+func Digest(file string) (c [sha256.Size]byte, ok bool) {
 	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() { // a pipe can be read only once
 		return c, false
 	}

@@ -156,7 +156,7 @@ func TestFurtherFiles(t *testing.T) {
 	l := start(t, nil, file)
 	write(t, plugin, "two")
 	l.quiet("config")
-	own, _ := read(file)
+	own, _ := Digest(file)
 	l.watches(map[string][sha256.Size]byte{file: own, plugin: sha256.Sum256([]byte("two"))})
 	l.quiet("config") // the request lets it notice
 	write(t, plugin, "three")
@@ -179,7 +179,7 @@ func TestFilesThatAreKnownLater(t *testing.T) {
 	plugin := filepath.Join(t.TempDir(), "plugin.wasm")
 	write(t, plugin, "two")
 	l := start(t, func(r *Reloader) { r.poll = 20 * time.Millisecond }, file)
-	own, _ := read(file)
+	own, _ := Digest(file)
 	l.watches(map[string][sha256.Size]byte{file: own, plugin: sha256.Sum256([]byte("one"))})
 	l.reloads(status.TriggerFile, "config")
 	l.quiet("config")
@@ -188,7 +188,7 @@ func TestFilesThatAreKnownLater(t *testing.T) {
 // A pipe can be read only once, by who loads the config.
 func TestWhatIsNoFileIsNotRead(t *testing.T) {
 	for _, name := range []string{"/dev/stdin", "/dev/null", t.TempDir(), filepath.Join(t.TempDir(), "nothing")} {
-		if c, ok := read(name); ok {
+		if c, ok := Digest(name); ok {
 			t.Errorf("%s is read: %x", name, c)
 		}
 	}
