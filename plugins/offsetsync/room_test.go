@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"mirror/abi"
+	"mirror/plugins"
 )
 
 // Past its limit a partition's state has fewer and fewer of the oldest runs, the head
@@ -110,5 +111,35 @@ func TestRepeatsAfterThinning(t *testing.T) {
 	}
 	if got := slices.Max(repeats[:]); got != twice {
 		t.Errorf("%d records are repeated at most, want %d", got, twice)
+	}
+}
+
+// However much has been thinned, a quarter of the room is for what is exact: a run takes
+// two bytes of it.
+func TestRoomForTheExact(t *testing.T) {
+	if interpreted {
+		t.Skip("it takes minutes")
+	}
+	const limit, runs = 512 << 10, 4_000_000
+	h := host(t, map[string]any{"mm2_syncs": false})
+	h.spec.Limits.State = limit
+	h.start()
+	h.mirror(2, 10*runs, 1000)
+	var asked []plugins.GroupOffset
+	for behind := int64(1); behind < limit/4/2*9/10; behind += 37 {
+		asked = append(asked, plugins.GroupOffset{Key: plugins.Key{Topic: "t"}, Group: "g", Offset: 11 * (runs - behind), LeaderEpoch: -1})
+	}
+	got, err := h.Groups(t.Context(), asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, a := range asked {
+		if got[i].Outcome != abi.Exact || got[i].Offset != a.Offset/11*10 {
+			t.Fatalf("%d transactions behind: %+v", runs-a.Offset/11, got[i])
+		}
+	}
+	oldest, err := h.Groups(t.Context(), []plugins.GroupOffset{{Key: plugins.Key{Topic: "t"}, Group: "g", Offset: 11 * 1000, LeaderEpoch: -1}})
+	if err != nil || oldest[0].Outcome != abi.Bound || oldest[0].Reason != abi.Thinned {
+		t.Errorf("far back: %+v, %v: want a bound, or nothing was thinned", oldest, err)
 	}
 }

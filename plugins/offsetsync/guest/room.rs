@@ -10,9 +10,16 @@ use crate::runs::{Gap, Piece};
 /// Of so many runs one stays.
 const KEEP: usize = 32;
 
-/// How many chunks of a level there are at least when they are thinned, if they can be
-/// so many; and how many are thinned at most, to look for them once in a while only.
-const ENOUGH: usize = 8;
+/// How many chunks are thinned at most: many, to look for them once in a while only.
+const MOST: usize = 32;
+
+/// Chunks of one level are thinned while they have that share of the room, the youngest
+/// level first: so there is as much for what is exact, and most for what was thinned once.
+const SHARE: usize = 4;
+
+/// How many levels are told apart; all beyond count as one. Each has KEEP times as many
+/// runs as the one before.
+const LEVELS: usize = 6;
 
 /// How many chunks may be looked at in one call: some tens of milliseconds.
 pub const BUDGET: u32 = 8192;
@@ -20,32 +27,43 @@ pub const BUDGET: u32 = 8192;
 /// Chunks of a level, one behind the other.
 #[derive(Clone, Copy)]
 struct Zone {
-    level: u8,
     count: usize,
+    /// Bytes of their pieces.
+    size: usize,
     /// Where the oldest ones start, by their number.
-    oldest: [i64; ENOUGH],
+    oldest: [i64; MOST],
+}
+
+impl Zone {
+    const NONE: Zone = Zone {
+        count: 0,
+        size: 0,
+        oldest: [0; MOST],
+    };
+
+    fn add(&mut self, start: i64, size: usize) {
+        self.oldest[self.count % MOST] = start;
+        self.count += 1;
+        self.size += size;
+    }
 }
 
 impl Open<'_> {
     /// Whether some room was made. It leaves desk.out and desk.body alone.
     pub fn make_room(&mut self) -> bool {
         let zone = self.choose();
-        let some = (zone.count / 2).clamp(1, ENOUGH).min(zone.count);
+        let some = (zone.count / 8).clamp(1, MOST).min(zone.count);
         let mut made = false;
         for n in (zone.count - some..zone.count).rev() {
-            made |= self.thin(zone.oldest[n % ENOUGH]);
+            made |= self.thin(zone.oldest[n % MOST]);
         }
         made
     }
 
-    /// The youngest zone that is large enough, else the largest.
+    /// The youngest zone that has its share, else the largest; none if there is not the
+    /// time to look at all chunks.
     fn choose(&mut self) -> Zone {
-        let none = Zone {
-            level: 0,
-            count: 0,
-            oldest: [0; ENOUGH],
-        };
-        let (mut best, mut zone) = (none, none);
+        let mut zones = [Zone::NONE; LEVELS];
         let mut next = self.shelf.last();
         while let Some(start) = next {
             next = self.shelf.before(start);
@@ -53,26 +71,17 @@ impl Open<'_> {
                 continue; // the last one is still written
             }
             if self.desk.budget == 0 {
-                return none;
+                return Zone::NONE;
             }
             self.desk.budget -= 1;
-            let level = match self.shelf.read(start, &mut self.desk.read) {
-                Some(c) => c.level,
-                None => continue,
-            };
-            if level != zone.level {
-                if zone.count >= ENOUGH {
-                    break;
-                }
-                zone = Zone { level, ..none };
-            }
-            zone.oldest[zone.count % ENOUGH] = start;
-            zone.count += 1;
-            if zone.count > best.count {
-                best = zone;
+            if let Some(c) = self.shelf.read(start, &mut self.desk.read) {
+                zones[(c.level as usize).min(LEVELS - 1)].add(start, c.body.len());
             }
         }
-        best
+        let all: usize = zones.iter().map(|z| z.size).sum();
+        let share = zones.iter().find(|z| z.count > 0 && z.size >= all / SHARE);
+        let largest = || zones.iter().max_by_key(|z| z.size).unwrap_or(&Zone::NONE);
+        *share.unwrap_or_else(largest)
     }
 
     /// Thins a chunk, and joins it to the one before if that has the same level then.
