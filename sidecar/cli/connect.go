@@ -164,7 +164,7 @@ func (k *flowCheck) checkStates(ctx context.Context) {
 				name, count(len(t.Partitions), "partition"), state.Partitions))
 		}
 		k.checkRights(ctx, k.target, []string{name}, kmsg.ACLOperationWrite, kmsg.ACLOperationRead)
-		if policy, err := k.target.CleanupPolicy(ctx, name); err == nil && policy != "" && policy != "compact" {
+		if policy, err := k.target.ForgetfulPolicy(ctx, name); err == nil && policy != "" {
 			k.problem(k.target, fmt.Errorf("topic %s: cleanup.policy is not compact but %q, so plugins' state is lost in time: alter it to compact", name, policy))
 		}
 	}

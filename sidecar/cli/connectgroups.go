@@ -51,7 +51,7 @@ func (k *flowCheck) checkGroups(ctx context.Context) {
 	}
 	topic := k.CheckpointsTopic()
 	k.checkOwnTopic(ctx, k.target, topic)
-	if policy, err := k.target.CleanupPolicy(ctx, topic); err == nil && policy != "" && policy != "compact" {
+	if policy, err := k.target.ForgetfulPolicy(ctx, topic); err == nil && policy != "" {
 		k.problem(k.target, fmt.Errorf("topic %s: cleanup.policy is %q, so checkpoints are lost in time: alter it to compact", topic, policy))
 	}
 	if k.Checkpoints.SyncGroups.On {

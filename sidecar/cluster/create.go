@@ -85,8 +85,10 @@ func pointers(configs map[string]string) map[string]*string {
 	return out
 }
 
-// CleanupPolicy is the cleanup.policy of a topic, "" where the cluster does not tell.
-func (c *Cluster) CleanupPolicy(ctx context.Context, topic string) (string, error) {
+// ForgetfulPolicy is the cleanup.policy of a topic by whose keys the mirror remembers,
+// if that is any other than compact, which loses them in time (KAFKA-9216); "" else, and
+// where the cluster does not tell.
+func (c *Cluster) ForgetfulPolicy(ctx context.Context, topic string) (string, error) {
 	described, err := kadm.NewClient(c.client).DescribeTopicConfigs(ctx, topic)
 	var resource kadm.ResourceConfig
 	if err == nil {
@@ -99,7 +101,7 @@ func (c *Cluster) CleanupPolicy(ctx context.Context, topic string) (string, erro
 		return "", err
 	}
 	for _, k := range resource.Configs {
-		if k.Key == "cleanup.policy" {
+		if k.Key == "cleanup.policy" && k.MaybeValue() != "compact" {
 			return k.MaybeValue(), nil
 		}
 	}

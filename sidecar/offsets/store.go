@@ -75,12 +75,12 @@ func (s *store) prepare(ctx context.Context, _ string) error {
 // checkPolicy says, once, of any cleanup policy but compact (KAFKA-9216). Who may not
 // look may write all the same.
 func (s *store) checkPolicy(ctx context.Context) {
-	policy, err := s.o.Cluster.CleanupPolicy(ctx, s.o.Name)
+	policy, err := s.o.Cluster.ForgetfulPolicy(ctx, s.o.Name)
 	if err != nil {
 		return
 	}
 	var problem error
-	if policy != "" && policy != "compact" {
+	if policy != "" {
 		problem = fmt.Errorf("topic %q on cluster %q is not compacted (cleanup.policy is %q), so %s are lost in time: alter it to compact, with "+
 			"kafka-configs.sh --bootstrap-server HOST:PORT --alter --entity-type topics --entity-name %s --add-config cleanup.policy=compact",
 			s.o.Name, s.o.Cluster.Alias(), policy, s.what, s.o.Name)

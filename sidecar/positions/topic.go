@@ -163,7 +163,7 @@ func (s *Store) make(ctx context.Context, c config.Create) (made bool, err error
 }
 
 func (s *Store) checkPolicy(ctx context.Context) error {
-	policy, err := s.cluster.CleanupPolicy(ctx, s.topic)
+	policy, err := s.cluster.ForgetfulPolicy(ctx, s.topic)
 	if errors.Is(err, kerr.TopicAuthorizationFailed) || errors.Is(err, kerr.ClusterAuthorizationFailed) {
 		if !s.unchecked {
 			s.log.Warn("the cleanup policy of the positions topic cannot be checked: "+
@@ -175,7 +175,7 @@ func (s *Store) checkPolicy(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("describe its configs: %w", err)
 	}
-	if policy != "" && policy != "compact" {
+	if policy != "" {
 		return fmt.Errorf("%w but %q, so positions are lost in time: alter it to compact, with "+
 			"kafka-configs.sh --bootstrap-server HOST:PORT --alter --entity-type topics --entity-name %s --add-config cleanup.policy=compact, "+
 			"or name another topic in [flows.positions]", ErrCleanupPolicy, policy, s.topic)

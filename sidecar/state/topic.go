@@ -180,9 +180,9 @@ func plural(n int) string {
 // checkPolicy warns of any cleanup policy but compact (KAFKA-9216), once. Who may not
 // look may write all the same.
 func (t *Topic) checkPolicy(ctx context.Context) {
-	policy, err := t.o.Cluster.CleanupPolicy(ctx, t.o.Name)
+	policy, err := t.o.Cluster.ForgetfulPolicy(ctx, t.o.Name)
 	said := t.policy
-	if t.policy = policy; err == nil && policy != "" && policy != "compact" && policy != said {
+	if t.policy = policy; err == nil && policy != "" && policy != said {
 		t.o.Log.Error("the topic of a plugin's state is not compacted, so state is lost in time: alter its cleanup.policy to compact",
 			"topic", t.o.Name, "cluster", t.o.Cluster.Alias(), "policy", policy)
 	}
