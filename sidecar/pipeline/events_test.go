@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -9,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"mirror/abi"
+	"mirror/sidecar/config"
 )
 
 // events are those that the plugin echo was told of a topic's partitions, in order.
@@ -93,4 +95,42 @@ func TestWhatBecomesOfAPartitionIsTold(t *testing.T) {
 	if n := l.log.Count("msg=closing flow=A->B plugin=echo lane=0 from=guest"); n != 1 {
 		t.Errorf("its last word is logged %d times:\n%s", n, l.log)
 	}
+}
+
+// What is stored when plugins are replaced is told to those that ran then: one that comes
+// begins with what comes.
+func TestWhatIsStoredBeforeASwapIsTheOldOnes(t *testing.T) {
+	l := newLab(t, echo)
+	l.source.create("t", 1)
+	r := l.start()
+	l.source.write("t", 0, "v-0")
+	l.saved("t", 0, 0) // what it writes to is there
+	const swaps = 6
+	for n := 1; n < swaps; n++ {
+		l.source.write("t", 0, fmt.Sprint("v-", n))
+		eventually(t, "an acknowledgement", func() string {
+			if p, _ := r.partition("t", 0); p.Position != int64(n) {
+				return fmt.Sprint("the position is ", p.Position)
+			}
+			return ""
+		})
+		r.apply(echo, func(f *config.Flow) { f.Plugins[0].Config = map[string]any{"n": fmt.Sprint(n)} })
+	}
+	l.saved("t", 0, swaps-1)
+	for _, text := range l.target.values("frames", 0) {
+		f, err := abi.ParseFrame([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		generation, _ := f.Extra(abi.TagGeneration)
+		for i := range f.Count() {
+			if f.Hook() != abi.OnCommit || f.Commit(i).SrcLast < f.Commit(i).SrcFirst {
+				continue
+			}
+			if c := f.Commit(i); binary.LittleEndian.Uint64(generation) != uint64(max(c.SrcFirst, 1)) || c.SrcLast != c.SrcFirst {
+				t.Errorf("offsets %d to %d are told to generation %d", c.SrcFirst, c.SrcLast, generation[0])
+			}
+		}
+	}
+	r.stop()
 }

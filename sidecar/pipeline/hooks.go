@@ -204,13 +204,7 @@ func (h *hooks) round(ctx context.Context, flush bool) error {
 	if l == nil {
 		return nil
 	}
-	h.mu.Lock()
-	behind := h.behind
-	h.behind = nil
-	h.mu.Unlock()
-	for _, p := range behind {
-		p.catchUp(h)
-	}
+	h.catchUp()
 	if err := l.Round(ctx, flush); err != nil {
 		return err
 	}
@@ -223,6 +217,17 @@ func (h *hooks) round(ctx context.Context, flush bool) error {
 		p.unpause()
 	}
 	return nil
+}
+
+// catchUp has all partitions tell what they have been told themselves by now.
+func (h *hooks) catchUp() {
+	h.mu.Lock()
+	behind := h.behind
+	h.behind = nil
+	h.mu.Unlock()
+	for _, p := range behind {
+		p.catchUp(h)
+	}
 }
 
 // plugged is the partition's name for plugins.

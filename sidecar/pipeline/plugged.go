@@ -182,6 +182,7 @@ func (l *lane) change(ctx context.Context, next *generation) error {
 		l.each((*partition).unplug)
 		h.plugins().Close(ctx)
 	default:
+		h.catchUp() // what is stored by now is the old ones' to hear
 		return h.plugins().Swap(ctx, next.sets[l.number])
 	}
 	return nil
