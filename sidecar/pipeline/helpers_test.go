@@ -155,8 +155,8 @@ func (l *lab) copied(topic string, number int32, want ...string) {
 func (l *lab) saved(topic string, number int32, want int64) {
 	l.Helper()
 	eventually(l.T, "a saved position", func() string {
-		if p := l.positions()[positions.Key{Topic: topic, Partition: number}]; p.Offset != want {
-			return fmt.Sprintf("it is %d, want %d", p.Offset, want)
+		if p, ok := l.positions()[positions.Key{Topic: topic, Partition: number}]; !ok || p.Offset != want {
+			return fmt.Sprintf("it is %d, want %d (there: %v)", p.Offset, want, ok)
 		}
 		return ""
 	})
