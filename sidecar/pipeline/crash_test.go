@@ -180,11 +180,11 @@ func crashes(own string) map[string]crash {
 }
 
 // eachResume runs a test that begins with five values, with resume on and off.
-func eachResume(t *testing.T, name string, run func(l *lab)) {
+func eachResume(t *testing.T, name string, plugin func(*config.Flow), run func(l *lab)) {
 	for _, resume := range []bool{true, false} {
 		t.Run(fmt.Sprintf("%s, resume = %v", name, resume), func(t *testing.T) {
 			t.Parallel()
-			l := newLab(t, echo, grace(200*time.Millisecond), func(f *config.Flow) { f.Resume = resume })
+			l := newLab(t, plugin, grace(200*time.Millisecond), func(f *config.Flow) { f.Resume = resume })
 			l.source.create("t", 1)
 			l.source.write("t", 0, values("v", 0, 5)...)
 			run(l)
@@ -210,7 +210,7 @@ func TestCrashesBetweenAcknowledgementAndPosition(t *testing.T) {
 		if c.nth > 1 {
 			continue
 		}
-		eachResume(t, name, func(l *lab) {
+		eachResume(t, name, echo, func(l *lab) {
 			r := l.settled()
 			crashed := l.crashAt(c)
 			l.source.write("t", 0, values("v", 5, 5)...)
@@ -219,7 +219,7 @@ func TestCrashesBetweenAcknowledgementAndPosition(t *testing.T) {
 			l.recovers(12)
 		})
 	}
-	eachResume(t, "acknowledged, not told", func(l *lab) {
+	eachResume(t, "acknowledged, not told", echo, func(l *lab) {
 		l.settled().untold()
 		l.recovers(12)
 	})
@@ -259,7 +259,7 @@ func TestCrashesWhileResuming(t *testing.T) {
 	points["claimed, position not saved"] = crash{own, 2, false}
 	points["first position saved, not answered"] = crash{own, 2, true}
 	for name, c := range points {
-		eachResume(t, name, func(l *lab) {
+		eachResume(t, name, echo, func(l *lab) {
 			l.settled().untold()
 			crashed := l.crashAt(c)
 			l.start().dies(crashed)

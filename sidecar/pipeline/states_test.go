@@ -72,25 +72,21 @@ func TestCrashesKeepState(t *testing.T) {
 		if c.nth > 1 {
 			continue
 		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			l := newLab(t, remembers, grace(200*time.Millisecond), func(f *config.Flow) { f.Resume = true })
-			l.source.create("t", 1)
-			l.source.write("t", 0, values("v", 0, 5)...)
+		eachResume(t, name, remembers, func(l *lab) {
 			r := l.settled()
 			if last := l.last("t"); last != 4 {
-				t.Errorf("the position is 4, and the state says %d", last)
+				l.Errorf("the position is 4, and the state says %d", last)
 			}
 			crashed := l.crashAt(c)
 			l.source.write("t", 0, values("v", 5, 5)...)
 			r.dies(crashed)
 			if at, last := l.positionOf("t"), l.last("t"); at > last {
-				t.Errorf("position %d is saved, and the state says %d", at, last)
+				l.Errorf("position %d is saved, and the state says %d", at, last)
 			}
 			l.source.write("t", 0, values("v", 10, 2)...)
 			l.recovers(12)
 			if last := l.last("t"); last != 11 {
-				t.Errorf("the state says %d, want 11", last)
+				l.Errorf("the state says %d, want 11", last)
 			}
 		})
 	}
