@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"math"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -20,9 +21,11 @@ type Writer struct {
 }
 
 // NewWriter does no I/O. The options are the client's, beside acks from all in-sync
-// replicas and no linger.
+// replicas. What is written together goes out together: without the flushing by hand the
+// first record of each Write would go out alone, in a request of its own.
 func NewWriter(c *Cluster, options ...kgo.Opt) *Writer {
-	return &Writer{cluster: c, options: append(options, kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerLinger(0))}
+	return &Writer{cluster: c, options: append(options, kgo.RequiredAcks(kgo.AllISRAcks()),
+		kgo.ManualFlushing(), kgo.MaxBufferedRecords(math.MaxInt32))}
 }
 
 // Write writes records, in order, and returns nil once all in-sync replicas have
@@ -66,6 +69,9 @@ func (w *Writer) produce(ctx context.Context, records []*kgo.Record) (failed err
 	acks := make(chan error, len(records)) // holds them all: nobody may be left to read
 	for _, r := range records {
 		w.client.Produce(ctx, r, func(_ *kgo.Record, err error) { acks <- err })
+	}
+	if err := w.client.Flush(ctx); err != nil {
+		return context.Cause(ctx)
 	}
 	for range records {
 		select {

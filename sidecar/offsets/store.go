@@ -36,7 +36,9 @@ type store struct {
 
 // newStore does no I/O.
 func newStore(o TopicOptions, what string) *store {
-	return &store{o: o, what: what, writer: cluster.NewWriter(o.Cluster, kgo.RecordPartitioner(kgo.ManualPartitioner()))}
+	w := cluster.NewWriter(o.Cluster, kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ProducerBatchCompression(kgo.NoCompression())) // as MirrorMaker writes them
+	return &store{o: o, what: what, writer: w}
 }
 
 // write writes records and returns nil once all in-sync replicas have every one of

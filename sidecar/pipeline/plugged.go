@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// tellPause is the time between two looks at what the plugins are to be told.
-	tellPause = 100 * time.Millisecond
+	// tellPause is the time between two looks at what the plugins are to be told. What they
+	// emit is a request to the target each time.
+	tellPause = 250 * time.Millisecond
 	// replayTime is how long reading an existing topic of offset syncs may take.
 	replayTime = 30 * time.Second
 	// replayMost is how many of a partition's are kept: as many as MirrorMaker keeps.
