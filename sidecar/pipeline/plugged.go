@@ -99,17 +99,18 @@ func (f *Flow) loadPlugins(ctx context.Context) {
 		l.mu.Lock()
 		l.generation = g
 		l.mu.Unlock()
-		l.hooks.Load().loaded(plugins.NewLane(g.sets[i], f.sink), known)
+		l.hooks.Load().loaded(plugins.NewLane(g.sets[i], f.sink), known[i])
 		g.sets[i] = nil
 	}
 }
 
 // replays reads what an existing topic of offset syncs says, for plugins that
 // write it: MirrorMaker's before a takeover, or this mirror's own. Without it they
-// begin knowing nothing, which is no reason to wait.
-func (f *Flow) replays(ctx context.Context, c *config.Flow) replays {
+// begin knowing nothing, which is no reason to wait. Each lane has its own.
+func (f *Flow) replays(ctx context.Context, c *config.Flow) []replays {
+	all := make([]replays, len(f.lanes))
 	if !slices.ContainsFunc(c.Plugins, func(p config.Plugin) bool { return p.Emit.OffsetSyncs }) {
-		return nil
+		return all
 	}
 	ctx, cancel := context.WithTimeout(ctx, replayTime)
 	defer cancel()
@@ -118,11 +119,14 @@ func (f *Flow) replays(ctx context.Context, c *config.Flow) replays {
 		if ctx.Err() == nil || context.Cause(ctx) == context.DeadlineExceeded {
 			f.log.Warn("plugins begin without the offset syncs that there are", "err", err)
 		}
-		return nil
+		return all
 	}
-	known := replays{}
+	for i := range all {
+		all[i] = replays{}
+	}
 	for _, s := range syncs {
 		k := plugins.Key{Topic: s.Topic, Partition: s.Partition}
+		known := all[f.laneOf(positions.Key{Topic: s.Topic, Partition: s.Partition})]
 		rs := known[k]
 		for len(rs) > 0 && rs[len(rs)-1].First >= s.Upstream { // it went back there
 			rs = rs[:len(rs)-1]
@@ -135,7 +139,7 @@ func (f *Flow) replays(ctx context.Context, c *config.Flow) replays {
 			MaxTimestamp: -1, Records: 1, LeaderEpoch: -1, Replay: true,
 		})
 	}
-	return known
+	return all
 }
 
 // swap is what a lane does between two rounds when there are other plugins, or

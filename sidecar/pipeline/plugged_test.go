@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"mirror/plugins"
 	"mirror/sidecar/config"
 	"mirror/sidecar/offsets"
 	"mirror/sidecar/positions"
@@ -190,4 +191,30 @@ func TestSwitchedOnWhileAPartitionBegins(t *testing.T) {
 		t.Errorf("position 4 is saved, and the plugin has been told up to %d", last)
 	}
 	r.stop()
+}
+
+// What offset syncs say of partitions goes to the lanes that these are in: each takes it
+// out of its own when it begins with them, and lanes begin side by side.
+func TestEachLaneHasItsOwnReplays(t *testing.T) {
+	l := newLab(t, offsetSync, func(f *config.Flow) { f.Lanes = 3 })
+	var all []offsets.Sync
+	for n := range int32(30) {
+		all = append(all, offsets.Sync{Topic: "t", Partition: n, Upstream: int64(n), Downstream: int64(n)})
+	}
+	s := offsets.NewSyncs(offsets.TopicOptions{Cluster: l.target.cluster, Name: syncsTopic, Log: l.slog()})
+	defer s.Close()
+	if err := s.Write(t.Context(), all); err != nil {
+		t.Fatal(err)
+	}
+	f := New(Options{Config: l.cfg, Source: l.source.cluster, Target: l.target.cluster, Log: l.slog()})
+	defer f.sink.close()
+	lanes := f.replays(t.Context(), f.cfg())
+	for _, x := range all {
+		for i, known := range lanes {
+			rs, ours := known[plugins.Key{Topic: x.Topic, Partition: x.Partition}], f.laneOf(positions.Key{Topic: x.Topic, Partition: x.Partition}) == i
+			if ours != (len(rs) == 1) || ours && (rs[0].First != x.Upstream || rs[0].TargetFirst != x.Downstream || !rs[0].Replay) {
+				t.Errorf("lane %d has %v of partition %d, which is its own: %v", i, rs, x.Partition, ours)
+			}
+		}
+	}
 }
